@@ -46,7 +46,7 @@ pub use ground::{
     Machine, MigrateType, Nanos, Node, NodeSize, NodeSpec, Order, Pfn, Span, SwapIo, TaskId, Topology,
     Traced, WordSize, Work, ZoneId, ZoneKind, ZoneSpec, prefetch,
 };
-pub use lru::{GenDoor, Lru, LruDoor, LruGround, MigrateError, Owners, Shadow};
+pub use lru::{GenDoor, Lru, LruDoor, LruGround, MigrateError, Owners, Shadow, UnevictableDoor};
 pub use memcg::{GroupAsk, GroupEvent, GroupId, Limit, MemcgDoor, MemcgGround, Memcgs};
 pub use mm::Mm;
 pub use pages::pcp::{PageSizing, Pressure, Setting, Tuning};

@@ -6,8 +6,8 @@ mod common;
 use std::sync::Arc;
 
 use common::play;
-use freehold_mm::vm::{AddressSpace, Advice, File, FileKind, MapSpec, Placement, Touch, Vpn};
-use freehold_mm::{Bare, GroupId, Knob, Knobs, Limit, Mm, NodeSize, Policy, TaskId, Topology};
+use freehold_mm::vm::{AddressSpace, Advice, File, FileKind, MapSpec, MemoryLock, Placement, Touch, Vpn};
+use freehold_mm::{Bare, GroupId, Knob, Knobs, Limit, Mm, Node, NodeSize, Policy, TaskId, Topology};
 use proptest::prelude::*;
 
 /// Kernels on both sides of what changed in generations, and one that has them beside rules of its own.
@@ -53,6 +53,8 @@ enum Event {
     Touch { space: usize, area: usize, at: u32, pages: u32, write: bool },
     Unmap { space: usize, area: usize, at: u32, pages: u32 },
     Advise { space: usize, area: usize, advice: Advice },
+    Lock { space: usize, area: usize, at: u32, pages: u32, lock: MemoryLock },
+    Compact,
     Fork { space: usize },
     Exit { space: usize },
     Read { at: u32, pages: u32 },
@@ -76,6 +78,13 @@ fn event() -> impl Strategy<Value = Event> {
         1 => (space.clone(), area.clone(), 0..3000u32, 1..1000u32)
             .prop_map(|(space, area, at, pages)| Event::Unmap { space, area, at, pages }),
         1 => (space.clone(), area, advice).prop_map(|(space, area, advice)| Event::Advise { space, area, advice }),
+        1 => (space.clone(), 0..3usize, 0..3000u32, 1..400u32, any::<bool>()).prop_map(
+            |(space, area, at, pages, keeps)| {
+                let lock = if keeps { MemoryLock::Keep } else { MemoryLock::Release };
+                Event::Lock { space, area, at, pages, lock }
+            }
+        ),
+        1 => Just(Event::Compact),
         1 => space.clone().prop_map(|space| Event::Fork { space }),
         1 => space.clone().prop_map(|space| Event::Exit { space }),
         4 => (0..6000u32, 1..3000u32).prop_map(|(at, pages)| Event::Read { at, pages }),
@@ -137,6 +146,11 @@ impl World {
                 let Some((space, start, all)) = self.area(space, area) else { return };
                 let _ = mm.spaces().madvise(space, start, all, advice);
             }
+            Event::Lock { space, area, at, pages, lock } => {
+                let Some((space, start, all)) = self.area(space, area) else { return };
+                let first = at.min(all - 1);
+                let _ = mm.spaces().mlock(space, start.add(first), pages.min(all - first), lock);
+            }
             Event::Fork { space } => {
                 if let (Some((space, areas)), true) = (self.spaces.get(space), self.spaces.len() < 3) {
                     if let Ok(child) = mm.spaces().fork(space) {
@@ -181,6 +195,7 @@ impl World {
             Event::Truncate { at, pages } => {
                 mm.files().truncate_pages(&self.file, at, pages);
             }
+            Event::Compact => mm.compaction().compact_node(Node(0)),
             Event::Daemons => play(mm),
             Event::Limit { pages } => {
                 let Some(group) = self.group else { return };
@@ -204,9 +219,14 @@ impl World {
         mm.spaces().check_vm().unwrap();
         let tables: u64 = self.spaces.iter().map(|(space, _)| space.table_pages()).sum();
         let cached = self.file.cached_pages(mm.machine());
-        let all = listed(mm, "anon") + listed(mm, "file");
+        let locked = mm.views().counters().get("nr_unevictable");
+        let all = listed(mm, "anon") + listed(mm, "file") + locked;
         assert_eq!(all + tables, mm.views().memory_use().held(), "each page is on one list");
-        assert!(listed(mm, "file") >= cached, "pages given away (MADV_FREE) are listed as files' are");
+        assert!(locked >= mm.views().counters().get("nr_mlock"), "what is locked is on no other list");
+        assert!(
+            listed(mm, "file") + locked >= cached,
+            "pages given away (MADV_FREE) are listed as files' are"
+        );
     }
 }
 
@@ -231,6 +251,7 @@ proptest! {
         world.mm.files().drop_file(&world.file);
         world.mm.lru().lru_drain_all();
         prop_assert_eq!(world.mm.views().memory_use().held(), 0);
+        prop_assert_eq!(["nr_unevictable", "nr_mlock"].map(|name| world.mm.views().counters().get(name)), [0; 2]);
         world.mm.views().check().unwrap();
     }
 }

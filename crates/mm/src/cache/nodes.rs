@@ -111,7 +111,9 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
                 return;
             }
             let most = match self.rules().reclaim.shadow_node {
-                ShadowNodeRule::SlabsByGeneration if self.lru().keeps_generations() => self.slabs_seen(vec),
+                ShadowNodeRule::SlabsByGeneration if self.lru().keeps_generations() => {
+                    self.slabs_seen(vec) + u64::from(self.lru().unevictable_seen(vec))
+                }
                 _ => u64::from(self.lru().pages_seen(vec)),
             } >> 3;
             nodes.take(owner, most, priority)

@@ -25,10 +25,20 @@ pub(super) enum Move {
     Deactivate,
     /// To go to the inactive list of files: their contents are not wanted any more (`MADV_FREE`).
     GiveAway,
+    /// To leave the lists: they are locked into memory.
+    Lock,
+    /// To come back to them.
+    Unlock,
 }
 
 impl Move {
-    const ALL: [Self; 5] = [Self::Add, Self::Activate, Self::Rotate, Self::Deactivate, Self::GiveAway];
+    const ALL: [Self; 7] =
+        [Self::Add, Self::Activate, Self::Rotate, Self::Deactivate, Self::GiveAway, Self::Lock, Self::Unlock];
+
+    /// Whether it is for pages of lists that reclaim looks through alone.
+    const fn is_of_evictable(self) -> bool {
+        !matches!(self, Self::Add | Self::Lock | Self::Unlock)
+    }
 }
 
 /// A CPU's batches.
@@ -61,7 +71,7 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
         if self.keeps_generations() {
             return self.generations().count_use(pfn);
         }
-        if page.set(PageFlag::Referenced) || page.has(PageFlag::Active) {
+        if page.set(PageFlag::Referenced) || page.has(PageFlag::Active) || page.has(PageFlag::Unevictable) {
             return;
         }
         page.clear(PageFlag::Referenced);
@@ -139,7 +149,7 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
         }
     }
 
-    fn batch(self, movement: Move, pfn: Pfn) {
+    pub(super) fn batch(self, movement: Move, pfn: Pfn) {
         let huge = self.map().frame(pfn).state().order > Order::ZERO;
         let full = {
             let mut batches = self.own().batches(self.machine().cpu()).lock(self.machine());
@@ -186,6 +196,9 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
         let mut lists = self.vec(vec).lists.lock(self.machine());
         for &pfn in pages {
             let page = self.page(pfn);
+            if movement.is_of_evictable() && page.has(PageFlag::Unevictable) {
+                continue;
+            }
             // A page may have been isolated since it came into the batch: then it is for its isolator to put it back.
             match movement {
                 Move::Add if !page.has(PageFlag::Lru) => self.list_page(&mut lists, pfn, End::Head),
@@ -221,13 +234,14 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
                     self.list_page(&mut lists, pfn, End::Head);
                     self.own().count(self.map(), pfn, ReclaimEvent::GiveAway);
                 }
+                Move::Lock | Move::Unlock => self.unevictable().move_locked(&mut lists, pfn),
                 Move::Add | Move::Activate | Move::Rotate | Move::Deactivate | Move::GiveAway => {}
             }
         }
         match movement {
             Move::Activate => self.count_in(vec, VecEvent::Activate, moved),
             Move::Deactivate => self.count_in(vec, VecEvent::Deactivate, moved),
-            Move::Add | Move::Rotate | Move::GiveAway => {}
+            Move::Add | Move::Rotate | Move::GiveAway | Move::Lock | Move::Unlock => {}
         }
     }
 }

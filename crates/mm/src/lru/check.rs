@@ -37,10 +37,11 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
     }
 
     fn check_vec(self, vec: VecId, lists: &Lists, sizes: &mut [[u32; 4]]) -> Result<u32, String> {
-        let mut listed = match &lists.1 {
+        let mut listed = match &lists.generations {
             Some(lists) => self.generations().check_generations(vec, lists, sizes)?,
             None => 0,
         };
+        listed += self.check_unevictable(vec, lists)?;
         for list in LruList::ALL {
             let belongs = |pfn: Pfn| {
                 let (state, page) = (self.map().frame(pfn).state(), self.page(pfn));
@@ -49,9 +50,10 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
                     && page.has(PageFlag::Lru)
                     && page.refs() > 0
                     && page.generation().is_none()
+                    && !page.has(PageFlag::Unevictable)
                     && LruList::of(page) == list
             };
-            let entries = &lists.0[list.index()];
+            let entries = &lists.two[list.index()];
             let (mut next, mut last, mut count) = (entries.first(), None, 0);
             while let Some(pfn) = next {
                 if !belongs(pfn) || List::before(self.map(), pfn) != last || count >= entries.len() {
@@ -69,6 +71,35 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
             listed += count;
         }
         Ok(listed)
+    }
+
+    fn check_unevictable(self, vec: VecId, lists: &Lists) -> Result<u32, String> {
+        let entries = &lists.unevictable;
+        let (mut next, mut last, mut count, mut pages) = (entries.first(), None, 0, 0);
+        while let Some(pfn) = next {
+            let (state, page) = (self.map().frame(pfn).state(), self.page(pfn));
+            let is_here = state.kind == FrameKind::Allocated
+                && self.vec_of(pfn) == vec
+                && page.has(PageFlag::Lru)
+                && page.has(PageFlag::Unevictable)
+                && page.generation().is_none()
+                && page.refs() > 0;
+            if !is_here || List::before(self.map(), pfn) != last || count >= entries.len() {
+                return Err(format!("{pfn} does not belong on the unevictable list of {vec:?}"));
+            }
+            pages += state.order.pages();
+            count += 1;
+            last = Some(pfn);
+            next = List::after(self.map(), pfn);
+        }
+        if count != entries.len() || last != entries.last() || pages != self.unevictable().size(vec) {
+            return Err(format!(
+                "unevictable of {vec:?}: {count} blocks of {}, {pages} pages of {}",
+                entries.len(),
+                self.unevictable().size(vec)
+            ));
+        }
+        Ok(count)
     }
 
     /// Heads of blocks that say that they are on a list.

@@ -31,10 +31,18 @@ pub(crate) enum ReclaimEvent {
     /// Given away by the program that has them (`MADV_FREE`), and freed after that.
     GiveAway,
     FreeGivenAway,
+    /// Locked into memory, and let go.
+    Lock,
+    Unlock,
+    /// Freed while it was locked.
+    Unlocked,
+    /// To the list of what cannot go, and back.
+    Cull,
+    Rescue,
 }
 
 impl ReclaimEvent {
-    const COUNT: usize = 13;
+    const COUNT: usize = 18;
     const ALL: [Self; Self::COUNT] = [
         Self::ScanKswapd,
         Self::ScanDirect,
@@ -49,6 +57,11 @@ impl ReclaimEvent {
         Self::Skip,
         Self::GiveAway,
         Self::FreeGivenAway,
+        Self::Lock,
+        Self::Unlock,
+        Self::Unlocked,
+        Self::Cull,
+        Self::Rescue,
     ];
 
     /// The name in vmstat.
@@ -67,7 +80,19 @@ impl ReclaimEvent {
             Self::Skip => "pgskip",
             Self::GiveAway => "pglazyfree",
             Self::FreeGivenAway => "pglazyfreed",
+            Self::Lock => "unevictable_pgs_mlocked",
+            Self::Unlock => "unevictable_pgs_munlocked",
+            Self::Unlocked => "unevictable_pgs_cleared",
+            Self::Cull => "unevictable_pgs_culled",
+            Self::Rescue => "unevictable_pgs_rescued",
         }
+    }
+
+    /// Whether it is left out while it did not happen.
+    const fn is_rare(self) -> bool {
+        use ReclaimEvent as Is;
+        let given_away = matches!(self, Is::GiveAway | Is::FreeGivenAway);
+        given_away || matches!(self, Is::Lock | Is::Unlock | Is::Unlocked | Is::Cull | Is::Rescue)
     }
 
     /// Whether the kernel prints it for each zone.
@@ -83,7 +108,12 @@ impl ReclaimEvent {
             | Self::Deactivate
             | Self::Rotate
             | Self::GiveAway
-            | Self::FreeGivenAway => false,
+            | Self::FreeGivenAway
+            | Self::Lock
+            | Self::Unlock
+            | Self::Unlocked
+            | Self::Cull
+            | Self::Rescue => false,
         }
     }
 }
@@ -118,7 +148,7 @@ impl<M: Machine> Lru<M> {
     pub(super) fn add_counters(&self, (zone, kind): (ZoneId, ZoneKind), counters: &mut Counters) {
         for event in ReclaimEvent::ALL {
             let pages = self.events(zone).get(event);
-            if pages == 0 && matches!(event, ReclaimEvent::GiveAway | ReclaimEvent::FreeGivenAway) {
+            if pages == 0 && event.is_rare() {
                 continue;
             }
             if event.is_by_zone(self.rule) {

@@ -95,14 +95,14 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
         let mut isolated = Isolated::default();
         {
             let mut lists = self.vec(vec).lists.lock(self.machine());
-            let mut left = lists.0[list.index()].len();
+            let mut left = lists.two[list.index()].len();
             while left > 0
                 && isolated.scanned < most
                 && !isolated.cluster.is_full()
                 && isolated.skipped < MOST_SKIPPED
             {
                 left -= 1;
-                let Some(pfn) = lists.0[list.index()].last() else { break };
+                let Some(pfn) = lists.two[list.index()].last() else { break };
                 let state = self.map().frame(pfn).state();
                 if let Some(event) = event {
                     self.own().count(self.map(), pfn, event);
@@ -132,7 +132,7 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
 
     fn to_head(self, lists: &mut Lists, list: LruList, pfn: Pfn) {
         let mem = self.pages().cx().mem();
-        let list: &mut List = &mut lists.0[list.index()];
+        let list: &mut List = &mut lists.two[list.index()];
         list.remove(mem, pfn);
         list.push_front(mem, pfn);
     }

@@ -1,6 +1,6 @@
 //! The lists that reclaim looks through: of a node since 4.8, of a zone before, four each: inactive and active, of
 //! anonymous memory (and shared memory: what can only go to swap) and of files. New pages come to the head, reclaim
-//! takes from the tail. Nothing is locked into memory here (`mlock`), so there is no list of pages that cannot go.
+//! takes from the tail. What is locked into memory is on a list of its own, beside these ([`UnevictableDoor`]).
 //!
 //! ```text
 //!   lru_add ─▶ a CPU's batch ─▶ inactive ──(used twice)──▶ active
@@ -26,6 +26,7 @@ pub(crate) mod page;
 mod refs;
 #[cfg(all(test, not(shuttle)))]
 mod tests;
+mod unevictable;
 mod vec;
 mod workingset;
 
@@ -47,6 +48,7 @@ use generations::GenLists;
 pub(crate) use generations::{Kind, MAIN, MIN_BATCH, MIN_GENERATIONS, Oldest, Scanned, Swappiness, WALKS};
 pub(crate) use isolate::{Alone, Cluster, Generation, Isolator, SWAP_CLUSTER_MAX};
 pub use owners::{MigrateError, Owners};
+pub use unevictable::UnevictableDoor;
 use vec::{GroupVecs, LruVec};
 pub(crate) use vec::{VecEvent, VecId};
 pub use workingset::Shadow;
@@ -118,9 +120,14 @@ enum End {
     Tail,
 }
 
-/// The lists of a node or a zone, and those of generations, which are there while pages are kept by these.
+/// The lists of a node or a zone.
 #[derive(Debug)]
-struct Lists([List; LruList::COUNT], Option<Box<GenLists>>);
+struct Lists {
+    two: [List; LruList::COUNT],
+    /// There while pages are kept by generations.
+    generations: Option<Box<GenLists>>,
+    unevictable: List,
+}
 
 /// All lists of the machine.
 #[derive(Debug)]
@@ -190,7 +197,7 @@ pub trait LruGround<M: Machine>: MemcgGround<M> {
 
 door! {
     /// The lists, and the references of pages.
-    LruDoor on LruGround, Lru<M>: lru_lists, to { memcg: MemcgDoor, generations: GenDoor }
+    LruDoor on LruGround, Lru<M>: lru_lists, to { memcg: MemcgDoor, generations: GenDoor, unevictable: UnevictableDoor }
 }
 
 impl<'a, M: Machine, G: LruGround<M>> LruDoor<'a, M, G> {
@@ -222,11 +229,24 @@ impl<'a, M: Machine, G: LruGround<M>> LruDoor<'a, M, G> {
         for list in LruList::ALL {
             counters.add(list.name(), u64::from(self.zone_size(zone, list)));
         }
+        let locked = [self.unevictable().zone_size(zone).into(), self.unevictable().locked_pages(zone)];
+        for (name, pages) in
+            ["nr_unevictable", "nr_mlock"].into_iter().zip(locked).filter(|(_, pages)| *pages > 0)
+        {
+            counters.add(name, pages);
+        }
     }
 
     /// Puts a page on its list, whose lock is held.
     fn list_page(self, lists: &mut Lists, pfn: Pfn, end: End) {
-        if lists.1.is_some() {
+        if self.page(pfn).has(PageFlag::Mlocked) {
+            return self.unevictable().list(lists, pfn);
+        }
+        if self.page(pfn).has(PageFlag::Unevictable) {
+            self.page(pfn).clear(PageFlag::Unevictable);
+            self.count(pfn, ReclaimEvent::Rescue);
+        }
+        if lists.generations.is_some() {
             // Told for each page: where it lies is another place than by default.
             self.pages().knobs().decide(self.machine(), Knob::LruGenEnabled, |setting| setting & MAIN);
             return self.generations().list_in_generation(self.vec_of(pfn), lists, pfn, end);
@@ -234,8 +254,8 @@ impl<'a, M: Machine, G: LruGround<M>> LruDoor<'a, M, G> {
         let (page, state) = (self.page(pfn), self.map().frame(pfn).state());
         let list = LruList::of(page);
         match end {
-            End::Head => lists.0[list.index()].push_front(self.pages().cx().mem(), pfn),
-            End::Tail => lists.0[list.index()].push_back(self.pages().cx().mem(), pfn),
+            End::Head => lists.two[list.index()].push_front(self.pages().cx().mem(), pfn),
+            End::Tail => lists.two[list.index()].push_back(self.pages().cx().mem(), pfn),
         }
         page.set(PageFlag::Lru);
         self.size_of(page, state.zone, list).fetch_add(state.order.pages(), Relaxed);
@@ -244,11 +264,14 @@ impl<'a, M: Machine, G: LruGround<M>> LruDoor<'a, M, G> {
     /// Takes a page off its list, whose lock is held.
     fn unlist_page(self, lists: &mut Lists, pfn: Pfn) {
         let (page, state) = (self.page(pfn), self.map().frame(pfn).state());
+        if page.has(PageFlag::Unevictable) {
+            return self.unevictable().unlist(lists, pfn);
+        }
         if let Some(place) = page.generation() {
             return self.generations().unlist_from_generation(self.vec_of(pfn), lists, pfn, place);
         }
         let list = LruList::of(page);
-        lists.0[list.index()].remove(self.pages().cx().mem(), pfn);
+        lists.two[list.index()].remove(self.pages().cx().mem(), pfn);
         page.clear(PageFlag::Lru);
         self.size_of(page, state.zone, list).fetch_sub(state.order.pages(), Relaxed);
     }

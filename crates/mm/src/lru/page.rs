@@ -79,15 +79,17 @@ pub(crate) enum PageFlag {
     Workingset = 1 << 11,
     /// It was read from a slot of swap, and is not its owner's alone yet, or keeps the slot (`PG_swapcache`); beyond what is said below.
     SwapCache = 1 << 19,
+    /// On the list of pages that cannot go, or taken off it (`PG_unevictable`).
+    Unevictable = 1 << 20,
 }
 
 /// Above the flags: the generation that the page belongs to (its place among four and one; 0: none), the one on whose list it is
 /// still, and how often it was used by calls after the first two times (where pages are kept by generations), then the group
-/// that it is charged to, a flag before it.
+/// that it is charged to, two flags before it.
 const GENERATION_SHIFT: u32 = 12;
 const LISTED_SHIFT: u32 = 15;
 const USES_SHIFT: u32 = 17;
-const GROUP_SHIFT: u32 = 20;
+const GROUP_SHIFT: u32 = 21;
 const GENERATION: u32 = 7 << GENERATION_SHIFT;
 const LISTED: u32 = 3 << LISTED_SHIFT;
 const USES: u32 = 3 << USES_SHIFT;

@@ -12,7 +12,7 @@ use crate::pages::AllocError;
 const BATCH: usize = 31;
 
 /// Flags that go with a page's contents.
-const CARRIED: [PageFlag; 10] = [
+const CARRIED: [PageFlag; 11] = [
     PageFlag::Active,
     PageFlag::Referenced,
     PageFlag::Dirty,
@@ -21,6 +21,7 @@ const CARRIED: [PageFlag; 10] = [
     PageFlag::Placed,
     PageFlag::ReadAhead,
     PageFlag::Mlocked,
+    PageFlag::Unevictable,
     PageFlag::SwapCache,
     PageFlag::Workingset,
 ];
@@ -71,6 +72,7 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
     /// The page at `pfn`, which is on no list any more, belongs to nothing from now on and is charged to nobody.
     pub(crate) fn end_life(self, pfn: Pfn) {
         self.page(pfn).clear_mapping();
+        self.unevictable().end_lock(pfn);
         self.uncharge(pfn);
     }
 
@@ -140,5 +142,6 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
         if page.uses() > 0 {
             self.page(to).set_uses(page.uses());
         }
+        self.unevictable().move_lock(from, to);
     }
 }

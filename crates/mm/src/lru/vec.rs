@@ -142,6 +142,8 @@ pub(super) struct LruVec<M: Machine> {
     pub(super) isolated: [AtomicU32; 2],
     /// Base pages on the lists, by the kind of their zone.
     pub(super) sizes: [[AtomicU32; LruList::COUNT]; ZoneKind::ALL.len()],
+    /// The same of the list of pages that cannot go.
+    pub(super) unevictable: [AtomicU32; ZoneKind::ALL.len()],
     /// What reclaiming anonymous pages and those of files cost of late (`anon_cost`, `file_cost`).
     pub(super) cost: [AtomicU32; 2],
     /// Evictions and activations: the clock of refaults.
@@ -159,8 +161,9 @@ pub(super) struct LruVec<M: Machine> {
 struct SeenStat {
     sizes: [AtomicU32; LruList::COUNT],
     activated: [AtomicU64; 2],
-    /// On all lists of the set alone.
+    /// On all lists of the set alone, and of these on that of what cannot go.
     own: AtomicU32,
+    unevictable: AtomicU32,
 }
 
 /// A group's sets, by node or zone.
@@ -178,6 +181,7 @@ pub(super) fn of_group<M: Machine>(
         ),
         isolated: Default::default(),
         sizes: Default::default(),
+        unevictable: Default::default(),
         cost: Default::default(),
         age: AtomicU64::new(0),
         events: Default::default(),
@@ -353,12 +357,24 @@ impl<'a, M: Machine, G: LruGround<M>> LruDoor<'a, M, G> {
         }
     }
 
-    /// Base pages on all lists of `vec` alone, as reclaim sees them.
+    /// Base pages on all lists of `vec` alone, those of what cannot go too, as reclaim sees them.
     pub(crate) fn pages_seen(self, vec: VecId) -> u32 {
         if self.memcg().in_use() && self.rules().reclaim.group_stat == GroupStatRule::Flushed {
             return self.vec(vec).seen.own.load(Relaxed);
         }
-        self.alone(vec).sizes.iter().sum()
+        self.listed(vec)
+    }
+
+    /// Of these, the pages that cannot go.
+    pub(crate) fn unevictable_seen(self, vec: VecId) -> u32 {
+        if self.memcg().in_use() && self.rules().reclaim.group_stat == GroupStatRule::Flushed {
+            return self.vec(vec).seen.unevictable.load(Relaxed);
+        }
+        self.unevictable().size(vec)
+    }
+
+    fn listed(self, vec: VecId) -> u32 {
+        self.alone(vec).sizes.iter().sum::<u32>() + self.unevictable().size(vec)
     }
 
     /// Does so for all groups if two seconds have gone by since (`flush_memcg_stats_dwork`). The vmstat tick asks, too; who would have it
@@ -375,7 +391,8 @@ impl<'a, M: Machine, G: LruGround<M>> LruDoor<'a, M, G> {
             for place in 0..self.own().vecs.len() as u16 {
                 let vec = VecId { group, place };
                 let (now, seen) = (self.sum(vec), &self.vec(vec).seen);
-                seen.own.store(self.alone(vec).sizes.iter().sum(), Relaxed);
+                seen.own.store(self.listed(vec), Relaxed);
+                seen.unevictable.store(self.unevictable().size(vec), Relaxed);
                 for (seen, now) in seen.sizes.iter().zip(now.sizes) {
                     seen.store(now, Relaxed);
                 }

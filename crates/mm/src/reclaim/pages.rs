@@ -125,7 +125,8 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     fn judge_locked(self, pfn: Pfn, scan: &Scan, demotion: Demotion, outcome: &mut Outcome) -> Fate {
         let page = self.lru().page(pfn);
         if page.has(PageFlag::Mlocked) {
-            return Fate::Activate;
+            // It goes to the unevictable list as it is put back.
+            return Fate::Keep;
         }
         if !scan.asked && self.generations().was_found_young(page) {
             return Fate::Keep;

@@ -16,6 +16,10 @@ impl<M: Machine, G: ViewsGround<M>> ViewsDoor<'_, M, G> {
             let name = list.name().trim_start_matches("nr_");
             counters.add(name, self.lru().group_list_size(group, list));
         }
+        let locked = self.unevictable().group_size(group);
+        if locked > 0 {
+            counters.add("unevictable", locked);
+        }
         for event in VecEvent::ALL {
             let count = self.lru().counted(group, event);
             match event {

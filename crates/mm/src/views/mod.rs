@@ -11,7 +11,7 @@ pub mod procfs;
 use crate::cache::FilesDoor;
 use crate::compact::CompactDoor;
 use crate::ground::Machine;
-use crate::lru::LruDoor;
+use crate::lru::{LruDoor, UnevictableDoor};
 use crate::pages::door;
 use crate::reclaim::{ReclaimDoor, ReclaimGround};
 use crate::slab::SlabDoor;
@@ -27,6 +27,6 @@ pub trait ViewsGround<M: Machine>: ReclaimGround<M> {
 door! {
     /// What others see.
     ViewsDoor on ViewsGround, OomReports<M>: oom_reports, to {
-        lru: LruDoor, files: FilesDoor, spaces: SpacesDoor, compaction: CompactDoor, reclaim: ReclaimDoor, slabs: SlabDoor
+        lru: LruDoor, unevictable: UnevictableDoor, files: FilesDoor, spaces: SpacesDoor, compaction: CompactDoor, reclaim: ReclaimDoor, slabs: SlabDoor
     }
 }

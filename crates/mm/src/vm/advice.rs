@@ -113,7 +113,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     }
 
     /// Keeps the `pages` from `start` on of `space` in memory, each of which is brought in (`mlock`), or lets them go again
-    /// (`munlock`) if `lock` says so. Reclaim passes them over; they stay on its lists, as Linux's leave them.
+    /// (`munlock`) if `lock` says so. They leave the lists that reclaim looks through meanwhile.
     ///
     /// # Errors
     /// If not all of them are mapped, or a page cannot be had.
@@ -131,18 +131,18 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         }
         let locked = lock == MemoryLock::Keep;
         self.change_regions(space, start, end, |region| Region { locked, ..region });
-        if locked {
-            self.bring_in(space, start, end)?;
-        }
+        let cpu = self.machine().cpu();
+        self.lru().lru_drain_cpu(cpu);
         self.tables().each_page(space, (start, end), |held, vpn| {
-            let page = self.lru().page(held.entry(vpn).head());
+            let head = held.entry(vpn).head();
             if locked {
-                page.set(PageFlag::Mlocked);
+                self.unevictable().mlock(head);
             } else {
-                page.clear(PageFlag::Mlocked);
+                self.unevictable().munlock(head);
             }
         });
-        Ok(())
+        self.lru().lru_drain_cpu(cpu);
+        if locked { self.bring_in(space, start, end) } else { Ok(()) }
     }
 
     /// Touches all pages from `start` to before `end`: by writing where that is allowed and the memory is the process's own

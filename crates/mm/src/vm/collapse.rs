@@ -240,6 +240,9 @@ impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
         held.set_huge(Entry::of(huge, bit::WRITE | bit::ACCESSED | bit::DIRTY | bit::EXCLUSIVE));
         let node = self.pages().node_of_page(huge);
         space.stat.count_pages(PageKind::Anon, node, PAGEBLOCK_PAGES.into());
+        if region.locked {
+            self.unevictable().mlock_new(huge);
+        }
         // As in a fault: without the table's lock the page may be unmapped at once.
         self.lru().lru_add(huge);
         drop(held);
@@ -323,7 +326,7 @@ impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
         for &head in &heads {
             let page = self.lru().page(head);
             if page.sub_mapped() {
-                page.clear(PageFlag::Mlocked);
+                self.unevictable().munlock(head);
                 self.swap().unmapped(head);
             }
         }

@@ -454,11 +454,11 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         if kind == FaultKind::Swapped {
             page.set(PageFlag::SwapCache);
         }
+        if site.region.locked {
+            self.unevictable().mlock_new(pfn);
+        }
         self.lru().lru_add_by(pfn, site.by());
         page.clear(PageFlag::SwapCache);
-        if site.region.locked {
-            page.set(PageFlag::Mlocked);
-        }
         done(pfn, kind)
     }
 

@@ -63,12 +63,8 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
             self.lru().put_page(head);
             return Ok(None);
         };
-        let page = self.lru().page(head);
         self.map_part(site, &mut held, (site.vpn, part), Self::file_bits(site, file));
         self.map_rest(site, &mut held, (site.vpn, part, first), file);
-        if site.region.locked {
-            page.set(PageFlag::Mlocked);
-        }
         let shared = matches!(site.region.backing, Backing::Shared { .. });
         if shared && site.touch == Touch::Write {
             self.files().mark_dirty(head);
@@ -167,6 +163,9 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
     fn map_part(self, site: &Site<'_, M>, held: &mut Held<'_, M>, (vpn, part): (Vpn, Part), bits: u64) {
         let (page, node) = (self.lru().page(part.head()), self.pages().node_of_page(part.head()));
         page.add_mapped();
+        if site.region.locked {
+            self.unevictable().mlock(part.head());
+        }
         held.set(vpn, entry_of(part, bits));
         site.space.stat.count_pages(PageKind::of(page), node, 1);
     }

@@ -62,10 +62,10 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         let node = self.pages().node_of_page(pfn);
         site.space.stat.count_pages(PageKind::Anon, node, PAGEBLOCK_PAGES.into());
         SlowEvents::bump(&self.own().events.thp_fault_alloc);
-        self.lru().lru_add_by(pfn, site.by());
         if site.region.locked {
-            page.set(PageFlag::Mlocked);
+            self.unevictable().mlock_new(pfn);
         }
+        self.lru().lru_add_by(pfn, site.by());
         Some(Faulted { pfn: pfn.add(site.vpn.slot() as u32), kind: FaultKind::Huge, reads: 0 })
     }
 }
@@ -149,7 +149,9 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
             return None;
         }
         self.own().deferred.forget(self.machine(), head);
-        let (dirty, placed, group) = (page.has(PageFlag::Dirty), page.has(PageFlag::Placed), page.group());
+        let (dirty, group) = (page.has(PageFlag::Dirty), page.group());
+        let kept =
+            [PageFlag::Placed, PageFlag::Mlocked, PageFlag::Unevictable].map(|flag| (flag, page.has(flag)));
         // Off its list, where it is found by its head; who meets it there gets no reference.
         self.lru().lru_forget(head);
         self.pages().split(head, order).expect("a mapped large page is an allocated block");
@@ -158,8 +160,8 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
             let page = self.lru().page(pfn);
             page.set_group(group);
             page.init(mapping, index.wrapping_add(part), if dirty { &DIRTY } else { &CLEAN });
-            if placed {
-                page.set(PageFlag::Placed);
+            for (flag, _) in kept.iter().filter(|(_, is_set)| *is_set) {
+                page.set(*flag);
             }
             if mapped.binary_search(&part).is_ok() {
                 page.add_mapped();

@@ -182,11 +182,11 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         };
         self.map_parts(site, &mut held, (first, pfn, order));
         events.bump(order, SizeEvent::FaultAlloc);
+        if site.region.locked {
+            self.unevictable().mlock_new(pfn);
+        }
         // The lock is held to the end, as for a single page.
         self.lru().lru_add_by(pfn, site.by());
-        if site.region.locked {
-            page.set(PageFlag::Mlocked);
-        }
         Some(Faulted { pfn: pfn.add(site.vpn.0 - first.0), kind: FaultKind::Minor, reads: 0 })
     }
 

@@ -85,7 +85,7 @@ pub(crate) use young::{Around, Walk};
 
 use crate::cache::{FilesDoor, FilesGround, SwappedDoor};
 use crate::ground::machine::Machine;
-use crate::lru::{GenDoor, LruDoor};
+use crate::lru::{GenDoor, LruDoor, UnevictableDoor};
 use crate::memcg::MemcgDoor;
 use crate::pages::door;
 
@@ -101,7 +101,7 @@ pub trait SpacesGround<M: Machine>: FilesGround<M, Space = AddressSpace<M>> {
 door! {
     /// Address spaces: what programs do to them.
     SpacesDoor on SpacesGround, Vm<M>: address_spaces, to {
-        memcg: MemcgDoor, lru: LruDoor, files: FilesDoor, rmap: RmapDoor, swap: SwapDoor, collapses: CollapseDoor, faults: FaultDoor, tables: TablesDoor
+        memcg: MemcgDoor, lru: LruDoor, unevictable: UnevictableDoor, files: FilesDoor, rmap: RmapDoor, swap: SwapDoor, collapses: CollapseDoor, faults: FaultDoor, tables: TablesDoor
     }
 }
 
@@ -123,13 +123,13 @@ door! {
 door! {
     /// Page faults.
     FaultDoor on SpacesGround, Vm<M>: address_spaces, to {
-        lru: LruDoor, files: FilesDoor, spaces: SpacesDoor, swap: SwapDoor, swap_ahead: AheadDoor, collapses: CollapseDoor, tables: TablesDoor, deferred: DeferredDoor
+        lru: LruDoor, unevictable: UnevictableDoor, files: FilesDoor, spaces: SpacesDoor, swap: SwapDoor, swap_ahead: AheadDoor, collapses: CollapseDoor, tables: TablesDoor, deferred: DeferredDoor
     }
 }
 
 door! {
     /// Page tables: entries cleared, split, copied, moved and write-protected, for whatever reason.
-    TablesDoor on SpacesGround, Vm<M>: address_spaces, to { lru: LruDoor, files: FilesDoor, spaces: SpacesDoor, swap: SwapDoor, deferred: DeferredDoor }
+    TablesDoor on SpacesGround, Vm<M>: address_spaces, to { lru: LruDoor, unevictable: UnevictableDoor, files: FilesDoor, spaces: SpacesDoor, swap: SwapDoor, deferred: DeferredDoor }
 }
 
 door! {
@@ -139,7 +139,7 @@ door! {
 
 door! {
     /// khugepaged: huge pages made of small ones.
-    CollapseDoor on SpacesGround, Vm<M>: address_spaces, to { lru: LruDoor, files: FilesDoor, spaces: SpacesDoor, swap: SwapDoor, rmap: RmapDoor, deferred: DeferredDoor }
+    CollapseDoor on SpacesGround, Vm<M>: address_spaces, to { lru: LruDoor, unevictable: UnevictableDoor, files: FilesDoor, spaces: SpacesDoor, swap: SwapDoor, rmap: RmapDoor, deferred: DeferredDoor }
 }
 
 /// How memory is touched.

@@ -109,7 +109,7 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         let page = self.lru().page(pfn);
         page.note_placement(site.region.placement);
         if site.region.locked {
-            page.set(PageFlag::Mlocked);
+            self.unevictable().mlock(pfn);
         }
         // It may still be on its way to the disk.
         page.clear(PageFlag::Writeback);

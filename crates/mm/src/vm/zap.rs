@@ -13,7 +13,7 @@ use super::{SpacesDoor, SpacesGround, TablesDoor};
 use super::{Table, Vpn};
 use crate::ground::ids::{Order, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::{Access, Chore, Line, LineKind, Machine};
-use crate::lru::page::{Mapping, PageFlag};
+use crate::lru::page::Mapping;
 
 /// What clearing entries left to be done: references to give back.
 #[derive(Debug, Default)]
@@ -24,6 +24,8 @@ pub(crate) struct Gone {
     slots: Vec<u32>,
     /// Whether entries say that a page of a file was used (`vma_has_recency`; before 6.3 also where it is read here and there).
     uses: bool,
+    /// Whether a page that was locked into memory is among them.
+    unlocked: bool,
 }
 
 impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
@@ -122,7 +124,7 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
             self.files().mark_dirty(head);
         }
         if page.sub_mapped() {
-            page.clear(PageFlag::Mlocked);
+            gone.unlocked |= self.unevictable().munlock(head);
             self.swap().unmapped(head);
         }
         if page.mapped() > 0 && (entry.has(bit::PART) || order > Order::ZERO) {
@@ -134,6 +136,10 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
     fn release(self, gone: &Gone) {
         for &(head, part) in &gone.parts {
             self.deferred().part_gone(head, part);
+        }
+        if gone.unlocked {
+            // Batches have references to them (`free_pages_and_swap_cache`).
+            self.lru().lru_drain_cpu(self.machine().cpu());
         }
         self.lru().put_pages(&gone.pages);
         for &slot in &gone.slots {

@@ -66,6 +66,7 @@ impl<M: Machine, G: LruGround<M>> GenDoor<'_, M, G> {
                 && (page.listed(), Kind::of(page), self.zone_kind(pfn)) == (place, kind, zone)
                 && page.has(PageFlag::Lru)
                 && !page.has(PageFlag::Active)
+                && !page.has(PageFlag::Unevictable)
                 && page.refs() > 0;
             let Some(belongs) = page.generation().filter(|_| is_here && count < list.len()) else {
                 return Err(format!(

@@ -62,7 +62,7 @@ impl<M: Machine, G: LruGround<M>> GenDoor<'_, M, G> {
         page.enter_generation(place);
         let (kind, zone) = (Kind::of(page), self.zone_kind(pfn));
         let mem = self.pages().cx().mem();
-        if let Some(lists) = &mut lists.1 {
+        if let Some(lists) = &mut lists.generations {
             let list = &mut lists.0[place][kind.index()][zone as usize];
             match end {
                 End::Head => list.push_front(mem, pfn),
@@ -86,7 +86,7 @@ impl<M: Machine, G: LruGround<M>> GenDoor<'_, M, G> {
     ) {
         let (page, gens) = (self.lru().page(pfn), self.gens(vec));
         let is_active = gens.is_active(place);
-        if let Some(lists) = &mut lists.1 {
+        if let Some(lists) = &mut lists.generations {
             self.take_off(lists, pfn);
         }
         self.forget_in_generation(vec, pfn, place);

@@ -53,7 +53,7 @@ impl<M: Machine, G: LruGround<M>> GenDoor<'_, M, G> {
             GenLookRule::Few => MIN_BATCH.min(budget),
         };
         let mut lists = self.lru().vec(vec).lists.lock(self.machine());
-        let Some(lists) = &mut lists.1 else { return scanned };
+        let Some(lists) = &mut lists.generations else { return scanned };
         let place = place_of(gens.min(kind));
         for zone in downwards_from(highest) {
             let mut passed_over = Vec::new();
@@ -153,7 +153,7 @@ impl<M: Machine, G: LruGround<M>> GenDoor<'_, M, G> {
     pub(crate) fn drop_empty_generations(self, vec: VecId, swappiness: Swappiness) -> bool {
         let gens = self.gens(vec);
         let lists = self.lru().vec(vec).lists.lock(self.machine());
-        let Some(lists) = &lists.1 else { return false };
+        let Some(lists) = &lists.generations else { return false };
         let max = gens.max();
         let mut min = Kind::ALL.map(|kind| gens.min(kind));
         for kind in swappiness.kinds() {
@@ -202,7 +202,7 @@ impl<M: Machine, G: LruGround<M>> GenDoor<'_, M, G> {
     pub(crate) fn begin_generation(self, vec: VecId, generation: u64, swappiness: Swappiness) -> bool {
         let gens = self.gens(vec);
         let mut lists = self.lru().vec(vec).lists.lock(self.machine());
-        let Some(lists) = &mut lists.1 else { return false };
+        let Some(lists) = &mut lists.generations else { return false };
         if gens.max() != generation {
             return false;
         }

@@ -8,6 +8,7 @@ use super::{GenLists, Kind};
 use crate::ground::{Machine, Pfn, Relaxed, ZoneKind};
 use crate::lru::generations::GenDoor;
 use crate::lru::{End, Lists, Lru, LruDoor, LruGround, LruList, VecId};
+use crate::pages::List;
 
 /// Bits of `lru_gen/enabled`: generations, and walks over page tables. A third, by which walks leave tables out that nobody used,
 /// makes no difference here: no page is found there.
@@ -24,7 +25,11 @@ impl<M: Machine> Lru<M> {
 impl Lists {
     /// Empty lists.
     pub(in crate::lru) fn new(by_generation: bool) -> Self {
-        Self(Default::default(), by_generation.then(Box::<GenLists>::default))
+        Self {
+            two: Default::default(),
+            generations: by_generation.then(Box::<GenLists>::default),
+            unevictable: List::default(),
+        }
     }
 }
 
@@ -58,9 +63,9 @@ impl<M: Machine, G: LruGround<M>> GenDoor<'_, M, G> {
     }
 
     fn to_generations(self, lists: &mut Lists) {
-        lists.1.get_or_insert_default();
+        lists.generations.get_or_insert_default();
         for list in LruList::ALL {
-            while let Some(pfn) = lists.0[list.index()].last() {
+            while let Some(pfn) = lists.two[list.index()].last() {
                 self.lru().unlist_page(lists, pfn);
                 self.lru().list_page(lists, pfn, End::Head);
             }
@@ -72,7 +77,10 @@ impl<M: Machine, G: LruGround<M>> GenDoor<'_, M, G> {
         for place in 0..super::PLACES {
             for (kind, zone) in Kind::ALL.iter().flat_map(|kind| ZoneKind::ALL.map(|zone| (*kind, zone))) {
                 let last = |lists: &Lists| {
-                    lists.1.as_ref().and_then(|lists| lists.0[place][kind.index()][zone as usize].last())
+                    lists
+                        .generations
+                        .as_ref()
+                        .and_then(|lists| lists.0[place][kind.index()][zone as usize].last())
                 };
                 while let Some(pfn) = last(lists) {
                     let belongs = self.lru().page(pfn).generation().unwrap_or(place);
@@ -81,7 +89,7 @@ impl<M: Machine, G: LruGround<M>> GenDoor<'_, M, G> {
                 }
             }
         }
-        lists.1 = None;
+        lists.generations = None;
         for pfn in pages {
             self.lru().list_page(lists, pfn, End::Head);
         }

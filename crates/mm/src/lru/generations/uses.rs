@@ -53,6 +53,9 @@ impl<M: Machine, G: LruGround<M>> GenDoor<'_, M, G> {
     /// A call used the page (`folio_inc_refs`).
     pub(in crate::lru) fn count_use(self, pfn: Pfn) {
         let page = self.lru().page(pfn);
+        if page.has(PageFlag::Unevictable) {
+            return;
+        }
         let rule = self.gen_rules().uses;
         if !page.has(PageFlag::Referenced) {
             if rule == GenUseRule::PromotesTheSecond {

@@ -290,12 +290,13 @@ const GROUP_STAT: &[Since<GroupStatRule>] = &[
 pub enum ShadowNodeRule {
     /// One for eight pages on its lists, as reclaim sees these.
     ByPages,
-    /// The same; where pages are kept by generations one for eight pages of the group's slabs alone, which here are the nodes of its files.
+    /// The same; where pages are kept by generations one for eight pages of the group's slabs, which here are the nodes of its files, and of its
+    /// locked memory alone.
     SlabsByGeneration,
 }
 
 /// Read in 6.1 to 7.1; the first version from memory. 7.2's is a guess by what captures of 7.2.12 show, in no source: on classic lists no node is taken
-/// (two-files-classic-7.2), by generations most are (two-files, mix-max), but for a few beyond half a batch (read-4k-loop keeps 257).
+/// (two-files-classic-7.2), by generations most are (two-files, mix-max), but for a few beyond half a batch (read-4k-loop keeps 257); where 24 MiB are locked none is (locked-limit).
 const SHADOW_NODE: &[Since<ShadowNodeRule>] =
     &[Since(v(2, 6), ShadowNodeRule::ByPages, ""), Since(v(7, 2), ShadowNodeRule::SlabsByGeneration, "")];
 
