@@ -339,3 +339,26 @@ fn a_forked_program_beyond_its_limit_lives_in_swap() {
         mm.views().check().unwrap();
     }
 }
+
+/// As lazyfree-limit's captures have it: what a program gave away (`MADV_FREE`) goes before its files' pages; in 7.2 after them, for what a fault
+/// brought counts as used once, and the batch that moves it does not forget that.
+#[test]
+fn memory_that_was_given_away_goes_first_but_in_7_2() {
+    for (policy, stays) in [("linux-6.12", 0), ("linux-6.18", 0), ("linux-7.2", 1000)] {
+        let mm = machine(policy, 128, 20_000);
+        let group = mm.memcg().group(GroupId::ROOT, "g").unwrap();
+        mm.memcg().join(TaskId(0), group);
+        mm.memcg().set_limit(group, Limit::Max, 4000);
+        let (file, space) = (mm.files().new_file(FileKind::Disk), mm.spaces().new_space());
+        file.set_len(9000);
+        let start = mm.spaces().mmap(&space, MapSpec::anonymous(1000)).unwrap();
+        mm.spaces().populate(&space, start, 1000, Touch::Write).unwrap();
+        mm.spaces().madvise(&space, start, 1000, Advice::Free).unwrap();
+        for first in (0..9000).step_by(16) {
+            mm.files().read_pages(&file, first..first + 16, Placement::default()).unwrap();
+        }
+        let freed = mm.views().counters().get("pglazyfreed");
+        assert_eq!((space.counters().resident(), freed), (stays, 1000 - stays), "{policy}");
+        mm.views().check().unwrap();
+    }
+}

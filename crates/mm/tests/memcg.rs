@@ -267,6 +267,20 @@ fn pages_that_come_back_are_counted_and_activated_when_it_was_early() {
     assert!(machine.counted("workingset_activate_file") > 0);
 }
 
+/// As wmark-set's captures have it after `vm.drop_caches`.
+#[test]
+fn pages_that_were_not_wanted_do_not_come_back_though_they_were_evicted_first() {
+    let machine = Machine::new("linux-6.18", 0);
+    machine.limit(Limit::Max, 8 * MIB);
+    let file = machine.file(12 * MIB);
+    machine.read(&file, 12 * MIB);
+    machine.mm.files().forget_pages(&file, 2 * MIB..12 * MIB);
+    machine.read(&file, 12 * MIB);
+    let came_back = machine.counted("workingset_refault_file");
+    assert!((1..=u64::from(2 * MIB)).contains(&came_back), "{came_back}");
+    machine.check();
+}
+
 #[test]
 fn kernels_before_shadows_notice_nothing() {
     let machine = Machine::new("linux-3.10", 0);

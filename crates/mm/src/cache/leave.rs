@@ -3,15 +3,29 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use super::file::FileState;
 use super::{File, FilesDoor, FilesGround};
 use crate::ground::{Chore, Machine, Pfn};
 
 impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
     /// Drops those folios of `file` from memory that lie within `pages`, are clean and nobody's that maps them or works with them
-    /// (`POSIX_FADV_DONTNEED`). Says how many pages went.
+    /// (`POSIX_FADV_DONTNEED`), and what pages that were evicted there left (`clear_shadow_entries`). Says how many pages went.
     pub fn forget_pages(self, file: &File<M, G::Space>, pages: Range<u32>) -> u32 {
-        let folios = file.state.lock_local(self.machine()).folios_within(pages);
+        let folios = {
+            let mut state = file.state.lock_local(self.machine());
+            self.forget_shadows(file, &mut state, pages.clone());
+            state.folios_within(pages)
+        };
         folios.into_iter().map(|(first, _)| self.forget_folio(file, first)).sum()
+    }
+
+    /// What evicted pages left is forgotten.
+    fn forget_shadows(self, file: &File<M, G::Space>, state: &mut FileState, pages: Range<u32>) {
+        let nodes: Vec<u32> = state.shadows.nodes().collect();
+        state.shadows.truncate(pages.start, pages.end);
+        for node in nodes.into_iter().filter(|&node| !state.shadows.has_node(node)) {
+            self.node_has_pages(file.id.0, node);
+        }
     }
 
     /// The pages of the folio that went.
@@ -38,13 +52,9 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
             let mut state = file.state.lock_local(self.machine());
             let there = state.folios_within(first..end).into_iter().map(|(_, part)| part.head());
             let free: Vec<Pfn> = there.filter(|&head| self.lru().page(head).mapped() == 0).collect();
-            let nodes: Vec<u32> = state.shadows.nodes().collect();
-            state.shadows.truncate(first, end);
+            self.forget_shadows(file, &mut state, first..end);
             for &head in &free {
                 state.remove(self.folio_pages(head));
-            }
-            for node in nodes.into_iter().filter(|&node| !state.shadows.has_node(node)) {
-                self.node_has_pages(file.id.0, node);
             }
             for &head in &free {
                 state.take_dirty(&self.folio_pages(head));

@@ -7,7 +7,7 @@
 use super::{By, End, LruDoor, LruGround, VecEvent, VecId};
 use crate::ground::{Chore, Cpu, Machine, Order, Pfn};
 use crate::lru::ReclaimEvent;
-use crate::lru::page::{Mapping, PageFlag};
+use crate::lru::page::{Mapping, Page, PageFlag};
 use crate::rules::policy::AnonRule;
 
 use super::isolate::Cluster;
@@ -102,11 +102,11 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
     /// A program will not need the page soon: it is to be inactive. The caller has a reference.
     pub(crate) fn lru_deactivate(self, pfn: Pfn) {
         let page = self.page(pfn);
-        let by_generation = page.generation().is_some();
-        if by_generation {
-            self.generations().note_cold(page);
-        }
-        if page.has(PageFlag::Lru) && (page.has(PageFlag::Active) || by_generation) {
+        let moves = match page.generation() {
+            Some(_) => self.generations().note_cold(pfn),
+            None => page.has(PageFlag::Active),
+        };
+        if page.has(PageFlag::Lru) && moves {
             page.get();
             self.batch(Move::Deactivate, pfn);
         }
@@ -191,6 +191,14 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
         self.put_pages(cluster.pages());
     }
 
+    /// The page is to go soon, though it was used.
+    fn forget_use(self, page: &Page) {
+        page.clear(PageFlag::Active);
+        if self.generations().forgets_in_batches() {
+            page.clear(PageFlag::Referenced);
+        }
+    }
+
     fn carry_out_in(self, vec: VecId, movement: Move, pages: &[Pfn]) {
         let mut moved = 0;
         let mut lists = self.vec(vec).lists.lock(self.machine());
@@ -220,17 +228,15 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
                         && (page.has(PageFlag::Active) || page.generation().is_some()) =>
                 {
                     self.unlist_page(&mut lists, pfn);
-                    page.clear(PageFlag::Active);
-                    page.clear(PageFlag::Referenced);
+                    self.forget_use(page);
                     self.list_page(&mut lists, pfn, End::Head);
                     self.own().count(self.map(), pfn, ReclaimEvent::Deactivate);
                     moved += self.pages().order_of(pfn).pages();
                 }
                 Move::GiveAway if page.has(PageFlag::Lru) && page.has(PageFlag::SwapBacked) => {
                     self.unlist_page(&mut lists, pfn);
-                    for flag in [PageFlag::Active, PageFlag::Referenced, PageFlag::SwapBacked] {
-                        page.clear(flag);
-                    }
+                    self.forget_use(page);
+                    page.clear(PageFlag::SwapBacked);
                     self.list_page(&mut lists, pfn, End::Head);
                     self.own().count(self.map(), pfn, ReclaimEvent::GiveAway);
                 }

@@ -245,6 +245,13 @@ impl<'a, M: Machine, G: LruGround<M>> GenDoor<'a, M, G> {
         self.lru().page(pfn).generation() == Some(place_of(self.gens(self.lru().vec_of(pfn)).max()))
     }
 
+    /// Whether the page at `pfn` is of the oldest generation of its kind.
+    pub(in crate::lru) fn is_oldest(self, pfn: Pfn) -> bool {
+        let page = self.lru().page(pfn);
+        let min = self.gens(self.lru().vec_of(pfn)).min(Kind::of(page));
+        page.generation() == Some(place_of(min))
+    }
+
     /// The group's turn, as the order of groups keeps it.
     pub(crate) fn turn(self, vec: VecId) -> &'a AtomicU64 {
         &self.gens(vec).turn

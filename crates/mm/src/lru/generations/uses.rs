@@ -123,13 +123,23 @@ impl<M: Machine, G: LruGround<M>> GenDoor<'_, M, G> {
         again
     }
 
-    /// A program will not need the page soon: what was counted is forgotten, where rules say so (`lru_gen_clear_refs`).
-    pub(in crate::lru) fn note_cold(self, page: &Page) {
-        if self.gen_rules().uses == GenUseRule::PromotesTheSecond {
-            page.set_uses(0);
-            page.clear(PageFlag::Referenced);
-            page.clear(PageFlag::Workingset);
+    /// A program will not need the page at `pfn` soon: what was counted is forgotten, where rules say so. Says whether it is to move, for it
+    /// is not among the oldest already (`lru_gen_clear_refs`).
+    pub(in crate::lru) fn note_cold(self, pfn: Pfn) -> bool {
+        if self.gen_rules().uses == GenUseRule::PromotesAtOnce {
+            return true;
         }
+        let page = self.lru().page(pfn);
+        page.set_uses(0);
+        page.clear(PageFlag::Referenced);
+        page.clear(PageFlag::Workingset);
+        !self.is_oldest(pfn)
+    }
+
+    /// Whether a batch that moves a page to where it is to go soon forgets that it was used. (Since 6.14 what would is asked after the page was taken
+    /// off its list, and does nothing then.)
+    pub(in crate::lru) fn forgets_in_batches(self) -> bool {
+        !self.lru().keeps_generations() || self.gen_rules().uses == GenUseRule::PromotesAtOnce
     }
 
     /// Reclaim takes the page off its list: what calls counted stays only if it was used since it came (`isolate_folio`).
