@@ -1,5 +1,5 @@
 //! Daemons of a scene's machine. kswapd has a stack of its own and takes turns with the program where it shares its CPU: the
-//! program's time is the capture's, that of reclaim is by the page. On a CPU of its own it works to its end when it is woken.
+//! program's time is the capture's, that of reclaim is by the page. On another CPU it works now and then.
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -9,6 +9,7 @@ use mm::version::Version;
 use mm::{Bare, Chore, Cpu, Daemon, GroupId, Machine, Mm, Nanos, Node, Span, SwapIo};
 use sim::{Aside, put_aside};
 
+use super::elsewhere::Elsewhere;
 use super::play::Player;
 use super::trace::Trace;
 use super::turns::{At, Preemption, Turns};
@@ -37,6 +38,8 @@ const A_SLEEP: Nanos = Nanos(100_000_000);
 #[derive(Debug)]
 struct Kswapd {
     turns: Turns,
+    /// The same where it has another CPU than the program.
+    elsewhere: Elsewhere,
     work: Option<Aside>,
     /// It sleeps for a moment only, until then.
     until: Option<i64>,
@@ -74,6 +77,7 @@ impl Kswapds {
         let kswapd = |_| {
             RefCell::new(Kswapd {
                 turns: Turns::new(preemption, cpus),
+                elsewhere: Elsewhere::default(),
                 work: None,
                 until: None,
                 is_awake: false,
@@ -122,9 +126,17 @@ impl Kswapds {
         }
     }
 
+    /// The time by which kswapd of `node` sleeps: its CPU's, or the capture's where it has another one than the program.
+    fn now_of(&self, mm: &Mm<Bare>, node: Node, kswapd: &Kswapd) -> i64 {
+        if shares(mm, node) { kswapd.turns.now() } else { self.seen.get().0 as i64 }
+    }
+
     fn wake(&self, node: Node) {
         // Whoever looks at its own state holds it.
         let Ok(mut kswapd) = self.of(node).try_borrow_mut() else { return };
+        if !kswapd.is_awake {
+            kswapd.elsewhere.wake(self.seen.get());
+        }
         kswapd.is_awake = true;
         kswapd.turns.wake();
     }
@@ -134,7 +146,8 @@ impl Kswapds {
             if at_most >= A_SLEEP && !mm.machine().holds_lock() {
                 {
                     let mut kswapd = self.of(node).borrow_mut();
-                    kswapd.until = Some(kswapd.turns.now().saturating_add(at_most.0 as i64));
+                    let now = self.now_of(mm, node, &kswapd);
+                    kswapd.until = Some(now.saturating_add(at_most.0 as i64));
                     kswapd.is_awake = false;
                 }
                 put_aside();
@@ -142,17 +155,16 @@ impl Kswapds {
             return;
         }
         let Some(cost) = self.cost(moment) else { return };
-        if shares(mm, node) {
-            self.taken.set(self.taken.get() + cost);
-            let gives_way = {
-                let mut kswapd = self.of(node).borrow_mut();
-                let called = kswapd.turns.kswapd_ran(cost);
-                kswapd.gives_way |= called;
-                kswapd.gives_way
-            };
-            if gives_way && !mm.machine().holds_lock() {
-                put_aside();
-            }
+        self.taken.set(self.taken.get() + cost);
+        let gives_way = {
+            let mut kswapd = self.of(node).borrow_mut();
+            let called =
+                if shares(mm, node) { kswapd.turns.kswapd_ran(cost) } else { kswapd.elsewhere.ran(cost) };
+            kswapd.gives_way |= called;
+            kswapd.gives_way
+        };
+        if gives_way && !mm.machine().holds_lock() {
+            put_aside();
         }
     }
 
@@ -201,9 +213,11 @@ impl Kswapds {
         self.program_ran(&mm, (since * (1.0 - self.part.get())) as u64);
         for node in self.all_nodes() {
             let mut kswapd = self.of(node).borrow_mut();
-            if kswapd.until.is_some_and(|until| kswapd.turns.now() >= until) && !kswapd.is_awake {
+            let now = self.now_of(&mm, node, &kswapd);
+            if kswapd.until.is_some_and(|until| now >= until) && !kswapd.is_awake {
                 kswapd.is_awake = true;
                 kswapd.turns.wake();
+                kswapd.elsewhere.wake(self.seen.get());
             }
         }
         self.ask(&mm, At::Program);
@@ -219,7 +233,11 @@ impl Kswapds {
     fn program_sleeps(&self, mm: &Rc<Mm<Bare>>) {
         for node in self.all_nodes() {
             while self.of(node).borrow().is_awake {
-                self.of(node).borrow_mut().turns.program_sleeps();
+                {
+                    let mut kswapd = self.of(node).borrow_mut();
+                    kswapd.turns.program_sleeps();
+                    kswapd.elsewhere.is_alone();
+                }
                 self.work(mm, node);
             }
         }
@@ -232,7 +250,11 @@ impl Kswapds {
             let is_its_turn = {
                 let mut kswapd = self.of(node).borrow_mut();
                 kswapd.is_awake
-                    && if shares { kswapd.turns.goes_to_kswapd(at) } else { kswapd.turns.program_sleeps() }
+                    && if shares {
+                        kswapd.turns.goes_to_kswapd(at)
+                    } else {
+                        kswapd.elsewhere.has_turn(self.seen.get())
+                    }
             };
             if is_its_turn {
                 while self.work(mm, node) {}
@@ -265,7 +287,7 @@ impl Kswapds {
             kswapd.turns.kswapd_sleeps();
             return false;
         }
-        !kswapd.turns.goes_to_program()
+        shares(mm, node) && !kswapd.turns.goes_to_program()
     }
 }
 

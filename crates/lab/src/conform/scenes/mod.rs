@@ -15,6 +15,7 @@ mod compare;
 mod counted;
 mod daemons;
 mod doing;
+mod elsewhere;
 mod files;
 mod machine;
 mod memory;
