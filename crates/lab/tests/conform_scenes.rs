@@ -59,6 +59,39 @@ fn the_others_are_what_labels_rest_on() {
     }
 }
 
+/// Fifteen programs that were written, and run on three kernels, to find what is wrong where nobody had looked: two showed that locked memory and
+/// dropped shadows were not as in the kernel, one that batches forgot uses, one whose turn it is on another CPU.
+#[test]
+fn scenes_that_were_written_to_find_faults_are_what_labels_rest_on() {
+    for name in [
+        "bind-node",
+        "dirty-back",
+        "far-node-classic",
+        "far-node-mglru",
+        "far-tight-classic",
+        "far-tight-mglru",
+        "fork-limit",
+        "lazyfree-limit",
+        "locked-limit",
+        "private-file",
+        "protect-tree",
+        "shmem-huge",
+        "spawned",
+        "swap-max",
+        "thp-limit",
+        "wmark-set",
+    ] {
+        for kernel in ["", "-6.18", "-7.2"] {
+            play(&format!("{name}{kernel}"));
+        }
+    }
+    for (kernel, generation) in [("", true), ("-6.18", true), ("-7.2", false)] {
+        let but: &[(&str, f64)] =
+            if generation { &[] } else { &[("pgscan_anon", 45.0), ("pgrefill", 40.0), ("pgactivate", 40.0)] };
+        assert_counted(&format!("locked-limit{kernel}"), (10.0, 10.0), but);
+    }
+}
+
 /// Captured on 6.1.192, by whose scenes no rule was made but that of what reclaim sees of groups' own lists.
 #[test]
 fn scenes_of_6_1_are_what_labels_rest_on() {
