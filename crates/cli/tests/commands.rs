@@ -124,8 +124,12 @@ fn the_verdict_has_intervals_or_says_that_it_has_none() {
     assert!(text.contains("\nto set: # vm.pcp_batch_scale_max=0: no mainline kernel has this"), "{text}");
     let text = replay(&[&words[..], &["--seeds", "1"]].concat());
     assert!(text.contains("one seed, so no interval") && !text.contains('±'), "{text}");
+    // So few events make no difference, and there is nothing to write.
     let taken = ["--machine", "epyc-7w83", "--set", "vm.percpu_pagelist_high_fraction=0,8"];
     let text = replay(&taken);
+    assert!(text.contains("  same: ") && !text.contains("to set:"), "{text}");
+    let recording = concat!(env!("CARGO_MANIFEST_DIR"), "/../../recordings/python-loop-128m.rec");
+    let text = stdout(&[&["replay", recording, "--quiet"], &taken[..]].concat());
     assert!(text.contains("\nto set: echo 8 > /proc/sys/vm/percpu_pagelist_high_fraction"), "{text}");
 }
 
