@@ -301,7 +301,9 @@ impl Core {
         let sliced = !state.queue.is_empty() && !self.need_resched.get();
         let slice = if sliced { state.slice_end } else { Ticks::MAX };
         self.sync_limit.set(sync);
-        self.local_limit.set(sync.saturating_add(self.window).min(slice));
+        let local = sync.saturating_add(self.window).min(slice);
+        // After the last ordinary task a daemon goes on only until it holds no lock: it is asked at each step.
+        self.local_limit.set(if sched.live == 0 { 0 } else { local });
     }
 
     /// Hands the engine back. Returns when the task goes on.

@@ -138,20 +138,23 @@ impl Sched {
         others.min(timer)
     }
 
-    /// Advances to the next task that has something to do, nothing later than `limit`.
+    /// Advances to the next task that has something to do, nothing later than `limit`. Once all ordinary tasks have ended, daemons that hold a
+    /// lock go on until none does: who looks at the machine afterwards wants these.
     pub(super) fn next(&mut self, limit: Ticks, lines: &mut Lines, costs: &Costs) -> Next {
         loop {
-            if self.live == 0 {
+            let all_ended = self.live == 0;
+            if all_ended && self.tasks.iter().all(|task| task.atomic == 0) {
                 return Next::AllEnded;
             }
+            let or_ended = |next: Next| if all_ended { Next::AllEnded } else { next };
             let cpu = self.heap.first().map(|(key, _)| key);
             let timer = self.timers.peek().map(|Reverse(timer)| timer.0);
-            let Some(now) = cpu.into_iter().chain(timer).min() else { return Next::Stuck };
+            let Some(now) = cpu.into_iter().chain(timer).min() else { return or_ended(Next::Stuck) };
             if self.stuck == self.live && now > self.stuck_since.saturating_add(STUCK_MAX) {
-                return Next::Stuck;
+                return or_ended(Next::Stuck);
             }
             if now > limit {
-                return Next::Limit;
+                return or_ended(Next::Limit);
             }
             if timer == Some(now) {
                 self.fire(lines, costs);
