@@ -5,9 +5,7 @@ mod common;
 use std::sync::Arc;
 
 use common::play;
-use freehold_mm::vm::{
-    AddressSpace, Advice, FileKind, HugePages, MapSpec, MemoryLock, Placement, Touch, Vpn,
-};
+use freehold_mm::vm::{AddressSpace, Advice, FileKind, MapSpec, MemoryLock, Placement, Touch, Vpn};
 use freehold_mm::{Bare, GroupId, Knob, Knobs, Limit, Mm, Node, NodeSize, Policy, TaskId, Topology};
 
 /// Two sorts of lists, and kernels on both sides of what changed for pages that come back.
@@ -125,26 +123,59 @@ fn pages_of_files_are_locked_by_their_mappings() {
     mm.views().check().unwrap();
 }
 
-/// Where it lies may change: it is locked there, too.
+/// Half of 8,000 pages is unmapped, one by one, and the rest locked: compaction moves what is left, and it is locked there.
 #[test]
-fn it_is_moved_split_and_collapsed_like_other_memory() {
-    let (mm, _) = machine("linux-6.12", 7);
-    mm.set_knob(Knob::TransparentHugepage, 1).unwrap();
-    let space = mm.spaces().new_space();
-    let at = mm.spaces().mmap(&space, MapSpec::anonymous(1024)).unwrap();
-    mm.spaces().madvise(&space, at, 1024, Advice::Huge(HugePages::Advised)).unwrap();
-    lock(&mm, &(space.clone(), at), 1024, MemoryLock::Keep);
-    let huge = space.counters().huge_pages;
-    mm.compaction().compact_node(Node(0));
-    mm.views().check().unwrap();
-    assert!(huge > 0);
-    assert_eq!(["nr_unevictable", "nr_mlock"].map(|name| count(&mm, name)), [1024; 2]);
-    // Every other page goes, so that huge ones are split.
-    for page in (0..1024).step_by(2) {
+fn compaction_moves_it_and_it_stays_locked() {
+    let (mm, group) = machine("linux-6.12", 7);
+    mm.memcg().set_limit(group, Limit::Max, 30_000);
+    let (space, at) = mapped(&mm, 8000);
+    write(&mm, &(space.clone(), at), 8000);
+    for page in (0..8000).step_by(2) {
         mm.spaces().munmap(&space, at.add(page), 1);
     }
+    for page in (1..8000).step_by(2) {
+        mm.spaces().mlock(&space, at.add(page), 1, MemoryLock::Keep).unwrap();
+    }
+    mm.compaction().compact_node(Node(0));
+    assert!(count(&mm, "pgmigrate_success") > 500, "{}", count(&mm, "pgmigrate_success"));
+    assert_eq!(["nr_unevictable", "nr_mlock"].map(|name| count(&mm, name)), [4000; 2]);
+    mm.views().check().unwrap();
     mm.spaces().exit(&space);
     assert_eq!(["nr_unevictable", "nr_mlock"].map(|name| count(&mm, name)), [0; 2]);
     assert_eq!(mm.views().memory_use().held(), 0);
+}
+
+/// Small pages that are locked become a huge one that is, and that one's parts go as they are unmapped.
+#[test]
+fn huge_pages_of_it_are_locked_too() {
+    let (mm, _) = machine("linux-6.12", 7);
+    let (space, at) = mapped(&mm, 1024);
+    lock(&mm, &(space.clone(), at), 1024, MemoryLock::Keep);
+    mm.lru().lru_drain_all();
+    mm.spaces().madvise(&space, at, 1024, Advice::Collapse).unwrap();
+    assert!(space.counters().huge_pages > 0);
+    assert_eq!(["nr_unevictable", "nr_mlock"].map(|name| count(&mm, name)), [1024; 2]);
+    mm.views().check().unwrap();
+    for page in (0..1024).step_by(2) {
+        mm.spaces().munmap(&space, at.add(page), 1);
+    }
+    assert_eq!(space.counters().huge_pages, 0);
+    mm.views().check().unwrap();
+    mm.spaces().exit(&space);
+    assert_eq!(["nr_unevictable", "nr_mlock"].map(|name| count(&mm, name)), [0; 2]);
+    assert_eq!(mm.views().memory_use().held(), 0);
+}
+
+#[test]
+fn a_child_has_its_own_pages_unlocked() {
+    let (mm, _) = machine("linux-6.12", 0);
+    let (space, at) = mapped(&mm, 500);
+    lock(&mm, &(space.clone(), at), 500, MemoryLock::Keep);
+    let child = mm.spaces().fork(&space).unwrap();
+    write(&mm, &(child.clone(), at), 300);
+    assert_eq!(["nr_unevictable", "nr_mlock"].map(|name| count(&mm, name)), [500; 2]);
+    mm.spaces().exit(&child);
+    mm.spaces().exit(&space);
+    assert_eq!(count(&mm, "nr_mlock"), 0);
     mm.views().check().unwrap();
 }

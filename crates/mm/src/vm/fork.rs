@@ -81,7 +81,8 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         self.machine().spend(Chore::CopyRegion, 1);
         self.commit(region.committed()).map_err(ForkError::Map)?;
         self.note_mapper(child, region);
-        child.regions.lock_local(self.machine()).insert(region.clone());
+        // A lock is not inherited (`VM_LOCKED_MASK`).
+        child.regions.lock_local(self.machine()).insert(Region { locked: false, ..region.clone() });
         if matches!(region.backing, Backing::Shared { .. }) || !self.has_own_pages(parent, region) {
             return Ok(());
         }
