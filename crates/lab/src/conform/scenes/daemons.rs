@@ -236,7 +236,7 @@ impl Kswapds {
                 {
                     let mut kswapd = self.of(node).borrow_mut();
                     kswapd.turns.program_sleeps();
-                    kswapd.elsewhere.is_alone();
+                    kswapd.elsewhere.leave_alone();
                 }
                 self.work(mm, node);
             }
@@ -253,7 +253,7 @@ impl Kswapds {
                     && if shares {
                         kswapd.turns.goes_to_kswapd(at)
                     } else {
-                        kswapd.elsewhere.has_turn(self.seen.get())
+                        kswapd.elsewhere.takes_turn(self.seen.get())
                     }
             };
             if is_its_turn {

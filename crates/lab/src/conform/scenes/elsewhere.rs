@@ -28,8 +28,8 @@ impl Elsewhere {
         self.next.set(now.0 + FIRST);
     }
 
-    /// Whether it has the thread at `now`: from then on for [`FOR`].
-    pub(super) fn has_turn(&self, now: Nanos) -> bool {
+    /// Whether it gets the thread at `now`: from then on for [`FOR`].
+    pub(super) fn takes_turn(&self, now: Nanos) -> bool {
         let is_due = now.0 >= self.next.get();
         if is_due {
             self.next.set(now.0 + EVERY);
@@ -38,8 +38,8 @@ impl Elsewhere {
         is_due
     }
 
-    /// The first CPU sleeps: it has the thread for as long as it likes.
-    pub(super) fn is_alone(&self) {
+    /// The program's CPU sleeps: it has the thread for as long as it likes.
+    pub(super) fn leave_alone(&self) {
         self.left.set(u64::MAX);
     }
 
@@ -58,13 +58,13 @@ mod tests {
     fn another_cpu_works_now_and_then_unless_it_is_alone() {
         let cpu = Elsewhere::default();
         cpu.wake(Nanos(1_000_000));
-        let has_turn = |ns| cpu.has_turn(Nanos(ns));
-        assert!(!has_turn(4_999_999));
-        assert!(has_turn(5_000_000));
+        let takes_turn = |ns| cpu.takes_turn(Nanos(ns));
+        assert!(!takes_turn(4_999_999));
+        assert!(takes_turn(5_000_000));
         assert!(!cpu.ran(1_999_999) && cpu.ran(1));
-        assert!(!has_turn(24_999_999));
-        assert!(has_turn(25_000_000));
-        cpu.is_alone();
+        assert!(!takes_turn(24_999_999));
+        assert!(takes_turn(25_000_000));
+        cpu.leave_alone();
         assert!(!cpu.ran(1_000_000_000));
     }
 }
