@@ -91,7 +91,32 @@ fn scenes_that_were_written_to_find_faults_are_what_labels_rest_on() {
     assert_counted("locked-limit-7.2", (10.0, 10.0), &of_7_2);
 }
 
-/// Captured on 6.1.192, by whose scenes no rule was made but that of what reclaim sees of groups' own lists.
+/// Shared memory in huge pages and in pages of 64 KiB, captured before any was simulated; by what its plays showed then the rules are: where one is made
+/// whole, how what does not come back so is divided, and that walks look at each huge entry.
+#[test]
+fn shared_memory_has_large_pages() {
+    for name in ["64k", "back", "fallback", "khugepaged", "who", "zipf-classic", "zipf-mglru"] {
+        for kernel in ["", "-6.18", "-7.2"] {
+            play(&format!("shmem-{name}{kernel}"));
+        }
+    }
+    assert_counted("shmem-huge", (0.2, 0.5), &[]);
+    assert_counted("shmem-huge-6.18", (0.5, 0.5), &[]);
+    assert_counted("shmem-64k", (0.5, 0.5), &[]);
+    assert_counted("shmem-64k-6.18", (1.0, 0.5), &[]);
+    assert_counted("shmem-back-6.18", (1.0, 0.5), &[]);
+    assert_counted("shmem-back-7.2", (4.0, 0.5), &[]);
+    assert_counted("shmem-fallback", (0.5, 0.5), &[]);
+    assert_counted("shmem-fallback-6.18", (1.0, 0.5), &[]);
+    let scanned = ["mark collapsed: thp_scan_exceed_none_pte: kernel 58, freehold 62"];
+    for kernel in ["", "-6.18", "-7.2"] {
+        assert_played(&format!("shmem-khugepaged{kernel}"), 33, &scanned);
+    }
+    assert_played("shmem-who-7.2", 82, &["mark denied: minor faults: kernel 1025, freehold 1024"]);
+}
+
+/// Captured on 6.1.192 (shared memory in huge pages on 6.1.176), by whose scenes no rules were made but those of what reclaim sees of groups' own lists, and
+/// of where a fault makes shared memory huge.
 #[test]
 fn scenes_of_6_1_are_what_labels_rest_on() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../conformance/scenes");
@@ -161,7 +186,7 @@ const BY_REQUESTS: [(&str, f64); 3] =
 /// less.
 #[test]
 fn shared_memory_comes_back_as_it_does_in_linux() {
-    let end = [("pgactivate", 20.5), ("pgdeactivate", 324.0), ("pgrefill", 324.0)];
+    let end = [("pgactivate", 36.0), ("pgdeactivate", 100.0), ("pgrefill", 100.0)];
     assert_counted("shared-loop-classic", (4.0, 0.5), &end);
     assert_counted("shared-loop-classic-6.18", (2.5, 0.5), &end[..1]);
     // A read that finds no room unmaps shared memory and leaves it; here it looks at up to 22 % more of it.
@@ -169,7 +194,7 @@ fn shared_memory_comes_back_as_it_does_in_linux() {
     let aged = [("pgdeactivate", 24.0), ("pgrefill", 24.0)];
     let but = [&looked[..], &aged, &[("workingset_activate_anon", 48.0)]].concat();
     assert_counted("shared-mix-classic", (5.5, 1.5), &but);
-    assert_counted("shared-mix-classic-6.18", (8.0, 1.5), &but);
+    assert_counted("shared-mix-classic-6.18", (8.0, 3.0), &but);
     let back = [("workingset_activate_anon", 16.0), ("workingset_restore_anon", 16.0)];
     // Of the file 2,071 pages come back, 586 here.
     let few = [("workingset_refault_file", 72.0), ("workingset_activate_file", 72.0), ("pgrefill", 39.0)];
@@ -204,14 +229,16 @@ fn executable_pages_outlive_a_stream() {
 #[test]
 fn files_and_private_memory_share_a_limit() {
     let edge = [("workingset_activate_file", 35.0), ("workingset_restore_file", 55.0)];
-    let but = [&edge[..], &[("pgactivate", 25.0), ("pgdeactivate", 25.0), ("pgrefill", 25.0)]].concat();
+    // 12.5 % while the time at which its kernel flushes statistics was fitted to it, and not traced.
+    let away = [("pgsteal_anon", 23.5), ("pswpout", 23.5), ("pgactivate", 25.0)];
+    let but = [&edge[..], &away].concat();
     // 21.3 points, and events of the limit by 10.8 %, while writes made pages of files active.
     assert_counted("mix-max-classic", (12.5, 17.0), &but);
 }
 
 #[test]
 fn private_memory_under_a_limit_goes_to_zram() {
-    let but = [("workingset_restore_file", 70.0), ("pgactivate", 36.0)];
+    let but = [("workingset_restore_file", 70.0), ("workingset_activate_anon", 25.0)];
     assert_counted("anon-zram-60-classic", (15.0, 10.0), &but);
 }
 

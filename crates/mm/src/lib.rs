@@ -37,7 +37,9 @@ pub use rules::{knobs, policy};
 pub use views::{oom, procfs};
 pub use vm::mempolicy;
 
-pub use cache::{File, FileSlots, FilesDoor, FilesGround, InSlot, PageCache, SlotOf, SwappedDoor};
+pub use cache::{
+    File, FileSlots, FilesDoor, FilesGround, InSlot, PageCache, SharedDoor, SlotOf, SwappedDoor,
+};
 pub use compact::{
     BlockContents, CompactDoor, CompactGround, Compaction, EmptyDoor, MarksDoor, OfflineDoor, OfflineError,
 };

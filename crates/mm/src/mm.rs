@@ -341,6 +341,10 @@ impl<M: Machine> FileSlots for Mm<M> {
         self.swap().of_file(slot)
     }
 
+    fn brings_folios(&self) -> bool {
+        self.swap().brings_folios()
+    }
+
     fn slots_around(&self, slot: u32) -> SlotsAround {
         self.swap().slots_around_shared(slot)
     }

@@ -11,7 +11,7 @@ use explored::{
 };
 use freehold_mm::Knob;
 use freehold_mm::ids::PAGEBLOCK_PAGES;
-use freehold_mm::vm::{MapSpec, Touch, Vpn};
+use freehold_mm::vm::{FileKind, MapSpec, Touch, Vpn};
 use shuttle::sync::Arc;
 
 /// A schedule is of hundreds of descriptors and entries.
@@ -190,6 +190,49 @@ fn migration_beside_a_collapse() {
         let seen = [0, 1, 2, 3, 4].map(|page| read(&mm, &space, at.add(page)).unwrap());
         assert_eq!(seen, [1, 2, 3, 4, 5]);
         end(&mm, &[&space]);
+    });
+    ENDS.assert_both();
+}
+
+/// The same of shared memory: a child's touches map what is there, a page comes, others are cut off and sent away from who maps them.
+#[test]
+fn faults_and_truncation_beside_a_collapse_of_shared_memory() {
+    static ENDS: Ends = Ends::new();
+    explore_some(OF_HUGE, || {
+        let mm = tiny(4 * PAGEBLOCK_PAGES, Cpus::Pinned, "linux-6.18");
+        let (file, space) = (mm.files().new_file(FileKind::Memory), mm.spaces().new_space());
+        let at = mm.spaces().mmap(&space, MapSpec::shared(&file, PAGEBLOCK_PAGES)).unwrap();
+        let child = mm.spaces().fork(&space).unwrap();
+        (0..5).for_each(|page| write(&mm, &space, at.add(page), page + 1));
+        mm.set_knob(Knob::SharedHugepage, 1).unwrap();
+        mm.lru().lru_drain_all();
+        let daemon = Arc::clone(&mm);
+        let faulter = (Arc::clone(&mm), Arc::clone(&child));
+        let cutter = (Arc::clone(&mm), Arc::clone(&space), std::sync::Arc::clone(&file));
+        join(vec![
+            on_cpu(0, move || {
+                daemon.collapses().khugepaged();
+            }),
+            on_cpu(1, move || {
+                let (mm, child) = faulter;
+                assert_eq!(read(&mm, &child, at.add(2)).unwrap(), 3);
+                write(&mm, &child, at.add(300), 9);
+                assert_eq!(read(&mm, &child, at.add(300)).unwrap(), 9);
+            }),
+            on_cpu(1, move || {
+                let (mm, space, file) = cutter;
+                mm.spaces().discard(&space, at.add(1), 1);
+                assert_eq!(read(&mm, &space, at.add(1)).unwrap(), 2, "the file has it");
+                mm.pages_out().cut_off(&file, 4, 1);
+            }),
+        ]);
+        ENDS.note(&mm);
+        let seen = [0, 1, 2, 3, 300].map(|page| read(&mm, &space, at.add(page)).unwrap());
+        assert_eq!(seen, [1, 2, 3, 4, 9]);
+        exit_all(&mm, &[&space, &child]);
+        mm.files().drop_file(&file);
+        mm.lru().lru_drain_all();
+        check_whole(&mm);
     });
     ENDS.assert_both();
 }

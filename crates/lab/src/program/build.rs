@@ -7,6 +7,7 @@ use mm::Cpu;
 use trace::{Event, EventKind, NameId, PresentKind, ReadError, Reader, Task};
 
 use super::accesses::{Looks, LooksFound};
+use super::aligned;
 use super::clock::KernelCosts;
 use super::counts::Counted;
 use super::files::Files;
@@ -424,6 +425,7 @@ impl Builder {
         self.program.used = used;
         self.program.heat = self.heat.finish(&self.program.name, self.begun.unwrap_or(0));
         self.program.files = self.files.finish();
+        aligned::align(&mut self.program);
         self.program
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mm::vm::FileKind;
+use mm::vm::{FileKind, MemoryFile};
 use trace::NameId;
 
 use super::read_ahead::ReadAhead;
@@ -14,6 +14,8 @@ pub struct RecordedFile {
     pub name: String,
     /// What its pages are.
     pub kind: FileKind,
+    /// Where it is, if it is in memory.
+    pub memory: MemoryFile,
     /// Pages that were in memory before: ranges of the first and how many, ascending.
     pub before: Vec<(u32, u32)>,
     /// Its pages, as far as any of them was seen: it may be longer.
@@ -106,8 +108,16 @@ impl Files {
 
     /// A file that stands for shared memory without a name.
     pub(super) fn shared_memory(&mut self) -> u32 {
-        self.all.push(Seen::new("shared memory".to_owned(), FileKind::Memory));
+        self.all.push(Seen::new(SHARED_MEMORY.to_owned(), FileKind::Memory));
         self.all.len() as u32 - 1
+    }
+
+    /// `pages` of a file from `first` on are mapped: one in memory has them all, whether or not they are used.
+    pub(super) fn mapped(&mut self, file: u32, first: u32, pages: u32) {
+        let seen = &mut self.all[file as usize];
+        if seen.kind == FileKind::Memory {
+            seen.reach(first, pages);
+        }
     }
 
     /// `pages` of a file from `first` on come into memory.
@@ -180,6 +190,7 @@ impl Files {
             let read_ahead = read_ahead.pages_of(&seen.name);
             RecordedFile {
                 kind: seen.kind,
+                memory: memory_of(&seen.name),
                 before: runs(&seen.before),
                 pages: seen.pages,
                 read_ahead,
@@ -219,6 +230,21 @@ impl Seen {
 /// makes (`mnt_init`).
 const OWN_TMPFS: &str = "0:1:";
 const FIRST_ROOT: &str = "0:2:";
+
+/// What shared memory without a name is called.
+const SHARED_MEMORY: &str = "shared memory";
+
+/// Where a file in memory with this name is.
+fn memory_of(name: &str) -> MemoryFile {
+    let path = name.split_once(' ').map_or("", |(_, path)| path);
+    if name == SHARED_MEMORY || path.starts_with("/dev/zero") {
+        MemoryFile::Unnamed
+    } else if name.starts_with(OWN_TMPFS) || path.starts_with("/memfd:") || path.starts_with("/SYSV") {
+        MemoryFile::OwnMount
+    } else {
+        MemoryFile::Mounted
+    }
+}
 
 /// Ascending pages as ranges of the first and how many.
 fn runs(pages: &BTreeSet<u32>) -> Vec<(u32, u32)> {

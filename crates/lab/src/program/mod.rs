@@ -26,6 +26,7 @@
 //! events of address spaces is no program; [`crate::recorded`] makes a workload of its page and slab events.
 
 mod accesses;
+mod aligned;
 mod build;
 mod clock;
 mod counts;

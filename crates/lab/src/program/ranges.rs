@@ -134,6 +134,9 @@ impl Builder {
                 let shares = flags.contains(MapFlags::SHARED);
                 let file = self.files.number(file).or_else(|| shares.then(|| self.files.shared_memory()));
                 let file = file.map(|file| BackedBy { file, first });
+                if let Some(BackedBy { file, first }) = file.filter(|_| shares) {
+                    self.files.mapped(file, first, pages);
+                }
                 layout.map(address, pages, flags, file);
                 return file;
             }

@@ -72,7 +72,10 @@ fn hint_counters(stage: &Stage) -> Vec<(String, u64)> {
 const KNOWN_SHARE_MIN: f64 = 0.01;
 
 fn is_about_huge(variant: &Variant) -> bool {
-    let is_of_huge = |knob: Knob| matches!(knob, Knob::TransparentHugepage | Knob::Hugepages2048kB);
+    let is_of_huge = |knob: Knob| {
+        let of_all = matches!(knob, Knob::TransparentHugepage | Knob::SharedHugepage);
+        of_all || matches!(knob, Knob::Hugepages2048kB | Knob::Shared2048kB)
+    };
     variant.knobs.iter().any(|(knob, _)| is_of_huge(*knob))
 }
 

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use mm::{Knob, Policy};
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
 use super::aim::{Aim, Aims};
 use super::bench::{Bench, Evaluator, Trial, Tried};
@@ -80,7 +81,8 @@ fn every() -> Vec<Setting> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    // What is found among noise is found nearly always; the same cases each time, so that a change that finds less is told from chance.
+    #![proptest_config(ProptestConfig { cases: 48, rng_seed: RngSeed::Fixed(1), ..ProptestConfig::default() })]
 
     #[test]
     fn the_race_finds_what_is_known_to_be_best(

@@ -89,6 +89,24 @@ pub(crate) fn sizes() -> Vec<Case> {
     of_smaller.into_iter().chain([huge]).collect()
 }
 
+/// The same of shared memory.
+pub(crate) fn shared_sizes() -> Vec<Case> {
+    let smaller = [
+        Knob::Shared16kB,
+        Knob::Shared32kB,
+        Knob::Shared64kB,
+        Knob::Shared128kB,
+        Knob::Shared256kB,
+        Knob::Shared512kB,
+        Knob::Shared1024kB,
+    ];
+    let of_smaller = smaller.map(|knob| case(knob, 1, shared_memory(), small_process()));
+    let all_huge = shared_memory().with(Knob::SharedHugepage, 1);
+    let huge = case(Knob::Shared2048kB, 0, all_huge, shared_memory());
+    let of_all = case(Knob::SharedHugepage, 1, shared_memory(), small_process());
+    of_smaller.into_iter().chain([huge, of_all]).collect()
+}
+
 pub(crate) fn khugepaged() -> Vec<Case> {
     vec![
         case(Knob::KhugepagedPagesToScan, 512, half_blocks(), small_process()),
@@ -191,7 +209,7 @@ pub(crate) fn groups() -> Vec<Case> {
 
 /// All of them.
 pub(crate) fn all() -> Vec<Case> {
-    let groups = [lists(), marks(), slabs(), zones(), blocks(), sizes(), khugepaged()];
+    let groups = [lists(), marks(), slabs(), zones(), blocks(), sizes(), shared_sizes(), khugepaged()];
     let groups = groups.into_iter().chain([spaces(), balancing(), scanners(), self::groups()]);
     groups.into_iter().flatten().collect()
 }

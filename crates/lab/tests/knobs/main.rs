@@ -133,6 +133,7 @@ fn knobs_of_large_blocks_act_and_rest() {
 #[test]
 fn knobs_of_sizes_act_and_rest() {
     check(&cases::sizes());
+    check(&cases::shared_sizes());
 }
 
 #[test]

@@ -197,3 +197,8 @@ pub(crate) fn churn() -> Ground {
         "kind = 'process-churn'\njobs = 4\nkib_min = 64\nkib_max = 32768\nus_per_page = 0\nslab_percent = 50";
     small().memory(&[48]).with(Knob::MinFreeKbytes, 8192).runs(20, workload)
 }
+
+/// Shared memory of which a program touches all.
+pub(crate) fn shared_memory() -> Ground {
+    small().runs(100, "kind = 'script'\ntext = '''\nmap s 8M shared\ntouch s\nmark end pgfault\n'''")
+}

@@ -32,6 +32,20 @@ pub enum FileKind {
     Memory,
 }
 
+/// Where a file in memory is: that says who decides over its huge pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(u32)]
+pub enum MemoryFile {
+    /// Nowhere: shared memory without a name (`MAP_SHARED | MAP_ANONYMOUS`), for which `shmem_enabled` and the files of each size hold.
+    #[default]
+    Unnamed,
+    /// On the kernel's own mount (`memfd_create`, `shmget`), for which `shmem_enabled` holds.
+    OwnMount,
+    /// On a tmpfs that was mounted, as /dev/shm is: that has huge pages by its option `huge=`, which is never by default; of `shmem_enabled`
+    /// deny and force hold for it.
+    Mounted,
+}
+
 /// A file.
 #[derive(Debug)]
 pub struct File<M: Machine, S> {
@@ -39,6 +53,8 @@ pub struct File<M: Machine, S> {
     pub(super) kind: FileKind,
     /// Its pages on the disk; `u32::MAX` where nobody has said.
     pub(super) len: AtomicU32,
+    /// Its [`MemoryFile`], as a number.
+    memory: AtomicU32,
     /// Pages of a window of readahead on its device.
     pub(super) read_ahead: AtomicU32,
     /// Pages that its device reads together where more is asked for.
@@ -83,6 +99,18 @@ pub struct Asker {
     pub(crate) by: By,
     /// What is done for the charge of what is added.
     pub(crate) effort: Effort,
+    /// How hard is tried for a folio of several pages in the place of one that comes back from swap.
+    pub(crate) large: Large,
+}
+
+/// How hard is tried for a folio of several pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Large(pub(crate) Urgency);
+
+impl Default for Large {
+    fn default() -> Self {
+        Self(Urgency::Never)
+    }
 }
 
 impl From<Placement> for Asker {
@@ -169,6 +197,17 @@ impl<M: Machine, S> File<M, S> {
         self.kind
     }
 
+    /// Where it is, if it is in memory; nobody has said so: nowhere.
+    pub fn memory(&self) -> MemoryFile {
+        let all = [MemoryFile::Unnamed, MemoryFile::OwnMount, MemoryFile::Mounted];
+        all.into_iter().find(|file| *file as u32 == self.memory.load(Relaxed)).unwrap_or_default()
+    }
+
+    /// It is there.
+    pub fn set_memory(&self, memory: MemoryFile) {
+        self.memory.store(memory as u32, Relaxed);
+    }
+
     /// Pages in memory.
     pub fn cached_pages(&self, machine: &M) -> u64 {
         self.state.lock_local(machine).pages.len() as u64
@@ -239,6 +278,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
             id,
             kind,
             len: AtomicU32::new(u32::MAX),
+            memory: AtomicU32::new(MemoryFile::default() as u32),
             read_ahead: AtomicU32::new(RA_PAGES),
             read_together: AtomicU32::new(0),
             largest_folio: AtomicU32::new(largest.get().into()),
@@ -277,16 +317,17 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         index: u32,
         (wanted, from): (Wanted, Asker),
     ) -> Result<(Part, Source), AllocError> {
+        let mut found = Source::Memory;
         loop {
             match self.find_place(file, index) {
-                Place::Page(part) => return Ok((part, Source::Memory)),
-                Place::Swap(Swapped { slot, ahead }) => {
+                Place::Page(part) => return Ok((part, found)),
+                Place::Swap(Swapped { slot, ahead, .. }) => {
                     if ahead.is_none() {
                         self.swapped().read_swapped(SlotOf { slot, file: file.id, index }, from)?;
+                        found = Source::Swap;
                     }
-                    let source = if ahead.is_some() { Source::Memory } else { Source::Swap };
                     if let Some(part) = self.swapped().claim(file, index) {
-                        return Ok((part, source));
+                        return Ok((part, found));
                     }
                 }
                 Place::Nothing => {
@@ -315,11 +356,11 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
 
     /// Puts the block at `head`, which was just allocated, into `file` as the folio that begins with page `first`, with a reference for the
     /// caller; where one of its pages is there already, it is freed. Says whether it is there now.
-    fn install(
+    pub(super) fn install(
         self,
         file: &File<M, G::Space>,
         (first, head): (u32, Pfn),
-        (wanted, Asker { placement, by, effort }): (Wanted, Asker),
+        (wanted, Asker { placement, by, effort, .. }): (Wanted, Asker),
     ) -> Result<bool, AllocError> {
         self.lru().charge_by(head, effort)?;
         let order = self.pages().order_of(head);

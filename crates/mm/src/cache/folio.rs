@@ -10,7 +10,7 @@ use super::file::FileState;
 use super::shadows::node_of;
 use super::{File, FilesDoor, FilesGround};
 use crate::ground::{Machine, Order, Pfn, Relaxed};
-use crate::lru::page::{Mapping, PageFlag};
+use crate::lru::page::{Mapping, Page, PageFlag};
 
 /// A page of a file: its frame, and the order of its folio.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -122,21 +122,25 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
     /// Makes single pages of the folio that has pages on both sides of page `at` of `file`, which part of it is to leave, unless somebody
     /// else refers to it (`split_folio`).
     pub(super) fn split_folio_at(self, file: &File<M, G::Space>, at: u32) {
-        let mut state = file.state.lock_local(self.machine());
-        let Some(&part) = state.pages.get(&at) else { return };
-        let (pages, head) = (part.folio(at), part.head());
-        let page = self.lru().page(head);
-        if pages.start == at || page.mapped() > 0 || page.has(PageFlag::Writeback) || !page.freeze(1) {
-            return;
+        let part = file.state.lock_local(self.machine()).pages.get(&at).copied();
+        if let Some(part) = part.filter(|part| part.folio(at).start != at) {
+            if self.split_folio(file, part.head(), Keeper::File) {
+                self.put_parts(part.head(), 0..part.order.pages());
+            }
         }
-        let was = Split {
-            group: page.group(),
-            flags: [PageFlag::Referenced, PageFlag::Workingset, PageFlag::Placed, PageFlag::Active]
-                .into_iter()
-                .filter(|&flag| page.has(flag))
-                .collect(),
-            dirty: page.has(PageFlag::Dirty).then(|| state.dirty.range(pages.clone()).copied().collect()),
-        };
+    }
+
+    /// Makes single pages of the folio at `head` of `file`, if nobody maps it and only `keeper` refers to it. Each has a reference for the
+    /// caller then, and is on no list yet. Says whether it did.
+    pub(super) fn split_folio(self, file: &File<M, G::Space>, head: Pfn, keeper: Keeper) -> bool {
+        let mut state = file.state.lock_local(self.machine());
+        let page = self.lru().page(head);
+        let Some(part) = state.part_at(page.index(), head) else { return false };
+        let pages = part.folio(page.index());
+        if page.mapped() > 0 || page.has(PageFlag::Writeback) || !page.freeze(keeper.references()) {
+            return false;
+        }
+        let was = Split::of(page, (&state, pages.clone()));
         self.lru().lru_forget(head);
         self.pages().split(head, part.order).expect("a folio is an allocated block");
         for index in pages.clone() {
@@ -144,17 +148,39 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
             let page = self.lru().page(pfn);
             page.set_group(was.group);
             page.init(Mapping::File(file.id.0), index, &was.flags_of(index));
-            // Ours, until it is on a list.
             page.get();
             state.pages.insert(index, Part { pfn, order: Order::ZERO });
         }
         drop(state);
-        if let Some(dirty) = &was.dirty {
+        if let Dirty::Parts(dirty) = &was.dirty {
             self.count_clean_parts(head, i64::from(part.order.pages()) - dirty.len() as i64);
         }
-        for pfn in (0..part.order.pages()).map(|index| head.add(index)) {
+        true
+    }
+
+    /// Puts those of the `parts` of what was a folio at `head` on lists, and gives the caller's references to them back.
+    pub(super) fn put_parts(self, head: Pfn, parts: Range<u32>) {
+        for pfn in parts.map(|index| head.add(index)) {
             self.lru().lru_add(pfn);
             self.lru().put_page(pfn);
+        }
+    }
+}
+
+/// Who has a folio that is to be split.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Keeper {
+    /// Its file alone.
+    File,
+    /// The caller as well.
+    FileAndCaller,
+}
+
+impl Keeper {
+    const fn references(self) -> u32 {
+        match self {
+            Self::File => 1,
+            Self::FileAndCaller => 2,
         }
     }
 }
@@ -163,13 +189,41 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
 struct Split {
     group: crate::memcg::GroupId,
     flags: Vec<PageFlag>,
-    /// Those of its pages that are dirty, if it is.
-    dirty: Option<BTreeSet<u32>>,
+    dirty: Dirty,
+}
+
+/// What of a folio is dirty.
+enum Dirty {
+    Nothing,
+    /// Those of its pages that are to be written.
+    Parts(BTreeSet<u32>),
+    /// All of it: only swap can hold it.
+    All,
 }
 
 impl Split {
+    fn of(page: &Page, (state, pages): (&FileState, Range<u32>)) -> Self {
+        const KEPT: [PageFlag; 5] = [
+            PageFlag::Referenced,
+            PageFlag::Workingset,
+            PageFlag::Placed,
+            PageFlag::Active,
+            PageFlag::SwapBacked,
+        ];
+        let dirty = match (page.has(PageFlag::Dirty), page.has(PageFlag::SwapBacked)) {
+            (false, _) => Dirty::Nothing,
+            (true, false) => Dirty::Parts(state.dirty.range(pages).copied().collect()),
+            (true, true) => Dirty::All,
+        };
+        Self { group: page.group(), flags: KEPT.into_iter().filter(|&flag| page.has(flag)).collect(), dirty }
+    }
+
     fn flags_of(&self, index: u32) -> Vec<PageFlag> {
-        let is_dirty = self.dirty.as_ref().is_some_and(|dirty| dirty.contains(&index));
+        let is_dirty = match &self.dirty {
+            Dirty::Nothing => false,
+            Dirty::Parts(parts) => parts.contains(&index),
+            Dirty::All => true,
+        };
         self.flags.iter().copied().chain(is_dirty.then_some(PageFlag::Dirty)).collect()
     }
 }

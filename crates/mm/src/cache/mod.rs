@@ -7,18 +7,20 @@
 //! ```
 //!
 //! `file` finds, adds and removes pages, `leave` removes them though memory is not short; `swapped` sends those of files in memory to swap and brings
-//! them back, by what `slot` says of slots; `folio` is what of them lies in one block; `write` is
+//! them back, by what `slot` says of slots; `folio` is what of them lies in one block, `shared` the same of files in memory, and `gather` puts one in the place of many; `write` is
 //! write calls; `reader` decides what is read besides what was asked for, and `readahead` brings it in; `writeback` counts dirty ones, makes who dirties too many wait, and hands them to
 //! whoever plays the disk.
 
 mod check;
 mod file;
 mod folio;
+mod gather;
 mod leave;
 mod nodes;
 mod readahead;
 mod reader;
 mod shadows;
+mod shared;
 mod slot;
 mod swapped;
 mod write;
@@ -33,8 +35,8 @@ use crate::lru::{LruDoor, LruGround};
 use crate::memcg::MemcgDoor;
 use crate::pages::door;
 
-pub(crate) use file::{Asker, Mapper, Source, Wanted};
-pub use file::{Cached, File, FileKind};
+pub(crate) use file::{Asker, Large, Mapper, Source, Wanted};
+pub use file::{Cached, File, FileKind, MemoryFile};
 pub use folio::Folio;
 pub(crate) use folio::Part;
 use nodes::ShadowNodes;
@@ -99,6 +101,11 @@ pub trait FilesGround<M: Machine>: LruGround<M> + FileSlots {
 door! {
     /// Files and their pages.
     FilesDoor on FilesGround, PageCache<M, G::Space>: page_cache, to { memcg: MemcgDoor, lru: LruDoor, swapped: SwappedDoor }
+}
+
+door! {
+    /// Folios of several pages of files in memory.
+    SharedDoor on FilesGround, PageCache<M, G::Space>: page_cache, to { lru: LruDoor, files: FilesDoor }
 }
 
 door! {

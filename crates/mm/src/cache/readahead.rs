@@ -46,7 +46,7 @@ impl<M: Machine, S> File<M, S> {
     }
 
     /// How long it is, if anybody has said so.
-    fn len(&self) -> Option<u32> {
+    pub(super) fn len(&self) -> Option<u32> {
         Some(self.len.load(Relaxed)).filter(|&pages| pages != u32::MAX)
     }
 

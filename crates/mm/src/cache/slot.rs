@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::Asker;
-use crate::ground::{Cpu, FileId, Pfn, SwapIo};
+use crate::ground::{Cpu, FileId, Order, Pfn, SwapIo};
 use crate::lru::{Came, Shadow};
 use crate::memcg::GroupId;
 
@@ -14,6 +14,9 @@ pub trait FileSlots {
 
     /// Whose page is in `slot`, and when it left.
     fn in_slot(&self, slot: u32) -> Option<InSlot>;
+
+    /// Whether what went in one piece comes back so.
+    fn brings_folios(&self) -> bool;
 
     /// What to read where `slot` is wanted.
     fn slots_around(&self, slot: u32) -> SlotsAround;
@@ -76,4 +79,6 @@ pub(super) struct Swapped {
     pub(super) slot: u32,
     /// Where it is in memory too: it was read, and nobody has wanted it yet.
     pub(super) ahead: Option<Pfn>,
+    /// It went with the other pages of a folio of this order, and may come back with them.
+    pub(super) order: Order,
 }

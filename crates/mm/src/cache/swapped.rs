@@ -22,7 +22,7 @@ use super::{FilesGround, SwappedDoor};
 use crate::ground::{Machine, Order, Pfn, SwapIo};
 use crate::lru::Came;
 use crate::lru::page::{Mapping, PageFlag};
-use crate::memcg::GroupId;
+use crate::memcg::{Effort, GroupId};
 use crate::pages::AllocError;
 use crate::rules::policy::WorkingsetRule;
 
@@ -53,19 +53,22 @@ impl<M: Machine, S> File<M, S> {
 }
 
 impl<M: Machine, G: FilesGround<M>> SwappedDoor<'_, M, G> {
-    /// The page at `pfn`, which nothing maps any more, leaves its file for `slot`, to which the file has a reference then that was taken for
-    /// it. Says whether that is so: not if anybody but the caller and the file refers to the page. Then it is the caller's alone.
+    /// The folio at `pfn`, which nothing maps any more, leaves its file for `slot` and as many after it as it has pages, to which the file has
+    /// references then that were taken for it. Says whether that is so: not if anybody but the caller and the file refers to the folio. Then
+    /// it is the caller's alone.
     pub(crate) fn send_to_slot(self, file: &File<M, G::Space>, pfn: Pfn, slot: u32) -> bool {
         let page = self.lru().page(pfn);
         let mut state = file.state.lock_local(self.machine());
         if state.part_at(page.index(), pfn).is_none() || !page.freeze(2) {
             return false;
         }
-        let index = page.index();
-        state.remove(index..index + 1);
-        state.swapped.insert(index, Swapped { slot, ahead: None });
+        let pages = self.files().folio_pages(pfn);
+        let order = self.pages().order_of(pfn);
+        state.remove(pages.clone());
+        let gone = pages.zip(slot..).map(|(index, slot)| (index, Swapped { slot, ahead: None, order }));
+        state.swapped.extend(gone);
         drop(state);
-        self.files().count_file(pfn, -1);
+        self.files().count_file(pfn, -i64::from(order.pages()));
         true
     }
 
@@ -74,6 +77,9 @@ impl<M: Machine, G: FilesGround<M>> SwappedDoor<'_, M, G> {
     /// # Errors
     /// If there is no memory for it. (What others need is not asked for twice.)
     pub(super) fn read_swapped(self, wanted: SlotOf, from: Asker) -> Result<(), AllocError> {
+        if self.bring_large(wanted, from) {
+            return Ok(());
+        }
         let around = self.ground.slots_around(wanted.slot);
         let plug = if around.window > 1 { self.ground.start_plug() } else { None };
         let mut done = Ok(());
@@ -109,13 +115,13 @@ impl<M: Machine, G: FilesGround<M>> SwappedDoor<'_, M, G> {
         else {
             return Ok(());
         };
-        let unread = Swapped { slot, ahead: None };
-        if file.state.lock_local(self.machine()).swapped.get(&index) != Some(&unread) {
+        let is_unread = |swapped: &Swapped| swapped.slot == slot && swapped.ahead.is_none();
+        if !file.state.lock_local(self.machine()).swapped.get(&index).is_some_and(is_unread) {
             return Ok(());
         }
         let pfn = self.alloc(file.request_of_swapped(from.placement))?;
         if group != GroupId::ROOT {
-            self.lru().charge_to(pfn, group)?;
+            self.lru().charge_to(pfn, group, Effort::Full)?;
         }
         self.ground.bring(slot, if is_wanted { SwapIo::Read } else { SwapIo::ReadAhead });
         self.files().init_page(&file, (index, pfn), from.placement);
@@ -124,7 +130,7 @@ impl<M: Machine, G: FilesGround<M>> SwappedDoor<'_, M, G> {
             self.lru().page(pfn).set(PageFlag::ReadAhead);
         }
         let mut state = file.state.lock_local(self.machine());
-        let Some(swapped) = state.swapped.get_mut(&index).filter(|swapped| **swapped == unread) else {
+        let Some(swapped) = state.swapped.get_mut(&index).filter(|swapped| is_unread(swapped)) else {
             drop(state);
             self.files().drop_new(pfn);
             return Ok(());
@@ -144,7 +150,7 @@ impl<M: Machine, G: FilesGround<M>> SwappedDoor<'_, M, G> {
     /// `None`: it is not there any more.
     pub(super) fn claim(self, file: &File<M, G::Space>, index: u32) -> Option<Part> {
         let mut state = file.state.lock_local(self.machine());
-        let Swapped { slot, ahead } = *state.swapped.get(&index)?;
+        let Swapped { slot, ahead, .. } = *state.swapped.get(&index)?;
         let pfn = ahead?;
         let page = self.lru().page(pfn);
         page.get();
@@ -194,7 +200,7 @@ impl<M: Machine, G: FilesGround<M>> SwappedDoor<'_, M, G> {
 
     /// These are not wanted any more: their file has forgotten them.
     pub(super) fn free_swapped(self, all: impl IntoIterator<Item = Swapped>) {
-        for Swapped { slot, ahead } in all {
+        for Swapped { slot, ahead, .. } in all {
             self.ground.free_slot(slot);
             if let Some(pfn) = ahead {
                 self.lru().put_page(pfn);

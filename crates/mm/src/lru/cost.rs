@@ -1,9 +1,10 @@
-//! What reclaiming pages of either kind cost of late (`lru_note_cost`): pages that had to be written or came back too early, 32
-//! times as much as those that turned out to be in use. Noted for a set of lists and for those of the groups above.
+//! What reclaiming pages of either kind cost of late (`lru_note_cost`): pages that had to be written or came back too early and, since 6.2, a 32nd
+//! of that each that turned out to be in use. Noted for a set of lists and for those of the groups above.
 
 use super::{LruDoor, LruGround, LruList, SWAP_CLUSTER_MAX, VecId};
 use crate::ground::{Machine, Relaxed};
 use crate::memcg::GroupId;
+use crate::rules::policy::CostRule;
 
 /// What pages cost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -12,13 +13,19 @@ pub(crate) struct Cost {
     pub(crate) moved: u32,
     /// Pages that were looked at and stayed.
     pub(crate) rotated: u32,
+    /// Code that was kept active.
+    pub(crate) kept: u32,
 }
 
 impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
     /// Pages of `list`'s kind in `vec` cost so much; what is long ago counts for less.
     pub(crate) fn note_cost(self, vec: VecId, list: LruList, cost: Cost) {
-        let Cost { moved, rotated } = cost;
-        let pages = moved * SWAP_CLUSTER_MAX as u32 + rotated;
+        let Cost { moved, rotated, kept } = cost;
+        let pages = kept
+            + match self.rules().reclaim.cost {
+                CostRule::Moves => moved,
+                CostRule::MovesAndRotations => moved * SWAP_CLUSTER_MAX as u32 + rotated,
+            };
         if pages == 0 {
             return;
         }

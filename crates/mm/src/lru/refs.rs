@@ -103,8 +103,8 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
     ///
     /// # Errors
     /// As there.
-    pub(crate) fn charge_to(self, pfn: Pfn, group: GroupId) -> Result<(), AllocError> {
-        self.charge_group(pfn, (group, Effort::Full))
+    pub(crate) fn charge_to(self, pfn: Pfn, group: GroupId, effort: Effort) -> Result<(), AllocError> {
+        self.charge_group(pfn, (group, effort))
     }
 
     #[cold]

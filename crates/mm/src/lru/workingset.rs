@@ -84,7 +84,7 @@ impl<M: Machine, G: LruGround<M>> LruDoor<'_, M, G> {
         if shadow.workingset {
             page.set(PageFlag::Workingset);
             self.count_in(vec, VecEvent::RestoreFile.of_kind(list), pages);
-            self.note_cost(vec, list, Cost { moved: pages, rotated: 0 });
+            self.note_cost(vec, list, Cost { moved: pages, ..Cost::default() });
         }
     }
 

@@ -183,7 +183,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         self.lru().put_back(vec, &active, Generation::Active);
         self.lru().put_back(vec, &inactive, Generation::Inactive);
         self.lru().end_isolation(vec, list, &isolated);
-        self.lru().note_cost(vec, list, Cost { moved: 0, rotated });
+        self.lru().note_cost(vec, list, Cost { kept: rotated, ..Cost::default() });
     }
 
     /// Base pages of a cluster.
@@ -216,7 +216,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         scan.met.add(outcome.met);
         let rotated = (isolated.scanned + isolated.skipped).saturating_sub(outcome.freed);
         self.lru().count_in(vec, VecEvent::StealFile.of_kind(list), outcome.freed);
-        self.lru().note_cost(vec, list, Cost { moved: outcome.written, rotated });
+        self.lru().note_cost(vec, list, Cost { moved: outcome.written, rotated, kept: 0 });
     }
 
     /// Frees what it can of a cluster and brings the rest back to the lists; then the same of parts of large pages that were split for it.

@@ -28,7 +28,7 @@ mod tests;
 
 use alloc::boxed::Box;
 
-use crate::cache::{FilesDoor, SwappedDoor};
+use crate::cache::{FilesDoor, SharedDoor, SwappedDoor};
 use crate::compact::{CompactDoor, CompactGround};
 use crate::ground::{AtomicU32, LockClass, Locked, Machine, Node, Order, Relaxed, Topology, ZoneKind};
 use crate::lru::{GenDoor, LruDoor, LruList, VecId};
@@ -239,7 +239,7 @@ door! {
 
 door! {
     /// Pages on their way to swap.
-    SwapOutDoor on ReclaimGround, Reclaim<M>: reclaim_state, to { lru: LruDoor, swap_ahead: AheadDoor, files: FilesDoor, swapped: SwappedDoor, spaces: SpacesDoor, rmap: RmapDoor, swap: SwapDoor }
+    SwapOutDoor on ReclaimGround, Reclaim<M>: reclaim_state, to { lru: LruDoor, swap_ahead: AheadDoor, files: FilesDoor, shared: SharedDoor, swapped: SwappedDoor, spaces: SpacesDoor, rmap: RmapDoor, swap: SwapDoor }
 }
 
 door! {

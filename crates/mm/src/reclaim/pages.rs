@@ -164,7 +164,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
                     return if is_free { Fate::Unwanted } else { Fate::Keep };
                 }
             },
-            Mapping::File(_) => self.rmap().try_to_unmap(pfn, Leave::Nothing),
+            Mapping::File(_) => self.rmap().unmap_file(pfn),
             Mapping::Slot | Mapping::None => false,
         };
         if !unmapped {

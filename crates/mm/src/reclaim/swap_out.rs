@@ -8,7 +8,7 @@ use crate::cache::SlotOf;
 use crate::ground::{Machine, Order, Pfn};
 use crate::lru::VecEvent;
 use crate::lru::page::{Mapping, PageFlag};
-use crate::rules::policy::WorkingsetRule;
+use crate::rules::policy::{SharedLargeRule, WorkingsetRule};
 use crate::vm::rmap::Leave;
 use crate::vm::{LargeSwap, Leaving};
 
@@ -96,20 +96,25 @@ impl<M: Machine, G: ReclaimGround<M>> SwapOutDoor<'_, M, G> {
 
     /// A slot of swap takes the place that a page, which nothing maps any more, has in `file`, and it is written (`shmem_writeout`).
     pub(super) fn swap_out_of(self, file: u32, pfn: Pfn, (scan, outcome): (&Scan, &mut Outcome)) -> LeftFile {
-        let (page, order) = (self.lru().page(pfn), self.pages().order_of(pfn));
+        let page = self.lru().page(pfn);
         let Some(file) = self.files().file(file) else { return LeftFile::InUse };
         // It would be a file system that writes it, and one waits for this (`may_enter_fs`).
         if scan.no_fs {
             return LeftFile::InUse;
         }
-        // Folios of files in memory are single pages.
-        let slot = if order == Order::ZERO { self.swap().swap_slots(page.group(), order) } else { None };
-        let Some(slot) = slot else { return LeftFile::NoSlot };
-        self.swap().note_place(SlotOf { slot, file: file.id(), index: page.index() });
-        // The file's own: it may end meanwhile.
-        self.swap().swap_get(slot);
+        let slot = match self.slots_for_shared(pfn, outcome) {
+            Ok(slot) => slot,
+            Err(left) => return left,
+        };
+        let order = self.pages().order_of(pfn);
+        let slots = slot..slot + order.pages();
+        for (slot, index) in slots.clone().zip(page.index()..) {
+            self.swap().note_place(SlotOf { slot, file: file.id(), index });
+            // The file's own: it may end meanwhile.
+            self.swap().swap_get(slot);
+        }
         if !self.swapped().send_to_slot(&file, pfn, slot) {
-            self.swap().swap_free(slot);
+            slots.for_each(|slot| self.swap().swap_free(slot));
             self.swap().release_slots(slot, order);
             return LeftFile::InUse;
         }
@@ -139,6 +144,27 @@ impl<M: Machine, G: ReclaimGround<M>> SwapOutDoor<'_, M, G> {
             Mapping::Slot => self.swap_ahead().forget(pfn, scan.target),
             _ => self.files().remove_mapping(pfn, scan.target),
         }
+    }
+
+    /// Slots for all of the folio of shared memory at `pfn`, which is split if it has several pages and cannot have them.
+    fn slots_for_shared(self, pfn: Pfn, outcome: &mut Outcome) -> Result<u32, LeftFile> {
+        let (group, order) = (self.lru().page(pfn).group(), self.pages().order_of(pfn));
+        if order > Order::ZERO {
+            let whole = self.rules().reclaim.swap.shared_large == SharedLargeRule::Whole;
+            let slots = if whole { self.swap().swap_slots(group, order) } else { None };
+            if let Some(slots) = slots {
+                return Ok(slots);
+            }
+            if !self.shared().split_shared(pfn) {
+                return Err(LeftFile::InUse);
+            }
+            self.swap().count_large_split(order);
+            outcome.parts.extend((1..order.pages()).map(|part| pfn.add(part)));
+            if whole {
+                self.swap().count_large(order, LargeSwap::Split);
+            }
+        }
+        self.swap().swap_slots(group, Order::ZERO).ok_or(LeftFile::NoSlot)
     }
 
     /// Slots for all of the page at `pfn`, which is split if it is a large one that cannot have them.

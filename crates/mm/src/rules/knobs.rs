@@ -152,7 +152,7 @@ impl Knob {
         spec.map(|spec| spec.knob).ok_or_else(|| KnobError::Unknown { name: name.to_string() })
     }
 
-    /// Whether it says who gets huge pages, or anonymous pages of another size.
+    /// Whether it says who gets huge pages, or pages of another size.
     pub const fn gives_large_pages(self) -> bool {
         matches!(
             self,
@@ -165,6 +165,15 @@ impl Knob {
                 | Self::Hugepages512kB
                 | Self::Hugepages1024kB
                 | Self::Hugepages2048kB
+                | Self::SharedHugepage
+                | Self::Shared16kB
+                | Self::Shared32kB
+                | Self::Shared64kB
+                | Self::Shared128kB
+                | Self::Shared256kB
+                | Self::Shared512kB
+                | Self::Shared1024kB
+                | Self::Shared2048kB
         )
     }
 

@@ -143,7 +143,8 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
                 entries.len()
             ));
         }
-        if held.state.frame.is_none() && !entries.is_empty() {
+        let needs_frame = !entries.is_empty() && !self.tables().is_shared_whole(huge);
+        if held.state.frame.is_none() && needs_frame {
             return Err(format!("the table of {first} of space {} has entries but no frame", space.id.0));
         }
         Ok(entries)

@@ -17,7 +17,7 @@ use super::{CollapseDoor, SpacesGround};
 use crate::ground::ids::{Node, Order, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::{Access, Chore, Line, LineKind, Machine};
 use crate::lru::page::{Mapping, PageFlag};
-use crate::pages::request::{Request, Urgency};
+use crate::pages::request::{Placement, Request, Urgency};
 use crate::pages::stat::SlowEvents;
 use crate::rules::knobs::Knob;
 
@@ -91,6 +91,12 @@ impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
     pub(super) fn collapse_at_once(self, space: &AddressSpace<M>, start: Vpn) -> bool {
         let there =
             |space: &AddressSpace<M>| space.table(start).is_some_and(|table| table.huge().is_present());
+        let region = space.region_of(self.machine(), start);
+        let is_shared = region.is_some_and(|(region, _)| region.shared_file().is_some());
+        if is_shared && !there(space) {
+            self.collapse_shared(space, start, Asker::Program);
+            return self.faults().map_collapsed(space, start);
+        }
         there(space) || self.collapse(space, start, Asker::Program) == Collapse::Done
     }
 
@@ -107,6 +113,17 @@ impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
         else {
             return Collapse::Stays;
         };
+        let Some(huge) = self.alloc_collapsed(node, placement) else { return Collapse::NoMemory };
+        if self.put_in_place(space, (start, table), huge, asker) {
+            return Collapse::Done;
+        }
+        self.lru().uncharge(huge);
+        self.pages().free(huge, Order::PAGEBLOCK).expect("the block was allocated above and shown to nobody");
+        Collapse::Stays
+    }
+
+    /// A huge page that is to take the place of small ones, charged, if there is one.
+    pub(super) fn alloc_collapsed(self, node: Node, placement: Placement) -> Option<Pfn> {
         let request = Request {
             node: Some(node),
             allowed: placement.allowed,
@@ -114,21 +131,13 @@ impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
             zero: false,
             ..Request::THP
         };
-        let Ok(huge) = self.alloc(request) else {
-            SlowEvents::bump(&self.own().events.thp_collapse_alloc_failed);
-            return Collapse::NoMemory;
-        };
-        if self.lru().charge(huge).is_err() {
-            SlowEvents::bump(&self.own().events.thp_collapse_alloc_failed);
-            return Collapse::NoMemory;
-        }
-        SlowEvents::bump(&self.own().events.thp_collapse_alloc);
-        if self.put_in_place(space, (start, table), huge, asker) {
-            return Collapse::Done;
-        }
-        self.lru().uncharge(huge);
-        self.pages().free(huge, Order::PAGEBLOCK).expect("the block was allocated above and shown to nobody");
-        Collapse::Stays
+        let huge = self.alloc(request).ok();
+        let charged = huge.filter(|&huge| self.lru().charge(huge).is_ok());
+        let events = &self.own().events;
+        let event =
+            if charged.is_some() { &events.thp_collapse_alloc } else { &events.thp_collapse_alloc_failed };
+        SlowEvents::bump(event);
+        charged
     }
 
     /// The node that most of the table's pages are on, if a huge page may take their place.

@@ -68,7 +68,7 @@ pub struct SpaceCounters {
     pub tables_taken: u64,
     /// Pages in swap (`VmSwap`).
     pub swapped: u64,
-    /// Huge pages that are mapped whole.
+    /// Huge pages of the process's own that are mapped whole.
     pub huge_pages: u64,
 }
 
@@ -146,7 +146,7 @@ impl SpaceStat {
         at_least_0(&self.huge_pages)
     }
 
-    /// `pages` of a kind on `node` are mapped from now on; less than none are unmapped. 512 at once are a huge page.
+    /// `pages` of a kind on `node` are mapped from now on; less than none are unmapped. 512 at once of the process's own are a huge page.
     pub(super) fn count_pages(&self, kind: PageKind, node: Node, pages: i64) {
         self.placed[usize::from(node.0)].fetch_add(pages, Relaxed);
         self.kinds[kind as usize].fetch_add(pages, Relaxed);
@@ -154,7 +154,7 @@ impl SpaceStat {
         if pages > 0 {
             self.peak.fetch_max(now, Relaxed);
         }
-        if pages.unsigned_abs() == u64::from(PAGEBLOCK_PAGES) {
+        if kind == PageKind::Anon && pages.unsigned_abs() == u64::from(PAGEBLOCK_PAGES) {
             self.huge_pages.fetch_add(pages.signum(), Relaxed);
         }
     }

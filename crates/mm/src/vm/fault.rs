@@ -15,13 +15,13 @@ use super::swap::{OnDevice, SlotRead, Swapped};
 use super::table::{Held, Table};
 use super::{DirtyPages, ReadPattern, Touch, Vpn};
 use super::{FaultDoor, SpacesDoor, SpacesGround};
-use crate::cache::Asker;
+use crate::cache::{Asker, Part, Source};
 use crate::ground::ids::{Nanos, Order, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::{Chore, Machine, Span, SwapIo, Work};
 use crate::ground::sync::{AtomicU64, Relaxed};
 use crate::lru::page::{Mapping, PageFlag};
 use crate::lru::{By, Came, VecEvent};
-use crate::memcg::GroupId;
+use crate::memcg::{Effort, GroupId};
 use crate::pages::request::{AllocError, Request};
 use crate::pages::stat::{Counters, SlowEvents};
 use crate::rules::knobs::Knob;
@@ -35,6 +35,8 @@ pub enum FaultKind {
     Minor,
     /// A huge page was mapped.
     Huge,
+    /// A huge page of shared memory was, which may have been there before (`thp_file_mapped`).
+    HugeShared,
     /// A page, that of zeros too, was copied, for it is written to and shared.
     Copied,
     /// A page that was mapped only to be read may be written to from now on: it has no other owner, or is a file's that all
@@ -64,7 +66,7 @@ impl FaultKind {
     /// Pages that the entry covers which it made or found: 512 of a huge one.
     pub const fn pages(self) -> u32 {
         match self {
-            Self::Huge | Self::HugeZeroPage => PAGEBLOCK_PAGES,
+            Self::Huge | Self::HugeShared | Self::HugeZeroPage => PAGEBLOCK_PAGES,
             _ => 1,
         }
     }
@@ -118,6 +120,10 @@ pub(crate) struct VmEvents {
     pub(in crate::vm) pgreuse: AtomicU64,
     pub(in crate::vm) thp_fault_alloc: AtomicU64,
     pub(in crate::vm) thp_fault_fallback: AtomicU64,
+    pub(in crate::vm) thp_file_alloc: AtomicU64,
+    pub(in crate::vm) thp_file_fallback: AtomicU64,
+    pub(in crate::vm) thp_file_fallback_charge: AtomicU64,
+    pub(in crate::vm) thp_file_mapped: AtomicU64,
     pub(in crate::vm) thp_zero_page_alloc: AtomicU64,
     pub(in crate::vm) thp_zero_page_alloc_failed: AtomicU64,
     pub(in crate::vm) thp_split_pmd: AtomicU64,
@@ -149,6 +155,10 @@ impl VmEvents {
             ("pgreuse", &self.pgreuse),
             ("thp_fault_alloc", &self.thp_fault_alloc),
             ("thp_fault_fallback", &self.thp_fault_fallback),
+            ("thp_file_alloc", &self.thp_file_alloc),
+            ("thp_file_fallback", &self.thp_file_fallback),
+            ("thp_file_fallback_charge", &self.thp_file_fallback_charge),
+            ("thp_file_mapped", &self.thp_file_mapped),
             ("thp_scan_exceed_none_pte", &self.thp_scan_exceed_none_pte),
             ("thp_zero_page_alloc", &self.thp_zero_page_alloc),
             ("thp_zero_page_alloc_failed", &self.thp_zero_page_alloc_failed),
@@ -191,6 +201,30 @@ pub(super) struct Site<'a, M: Machine> {
     pub(super) table: &'a Table<M>,
     pub(super) vpn: Vpn,
     pub(super) touch: Touch,
+}
+
+/// A page of a file that a fault is for, with a reference to its folio.
+pub(super) struct Found {
+    pub(super) part: Part,
+    pub(super) source: Source,
+    /// Pages that come from the disk.
+    pub(super) reads: u32,
+}
+
+impl Found {
+    /// It was there, or begins as zeros.
+    pub(super) const fn in_memory(part: Part) -> Self {
+        Self { part, source: Source::Memory, reads: 0 }
+    }
+
+    /// What the fault was, which is of `kind` where that did not take long.
+    pub(super) const fn kind(&self, kind: FaultKind) -> FaultKind {
+        match self.source {
+            Source::Memory => kind,
+            Source::Disk => FaultKind::Major,
+            Source::Swap => FaultKind::Swapped,
+        }
+    }
 }
 
 /// What an attempt came to: `None` if what it went by has changed, and it must be made again.
@@ -364,7 +398,12 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         if !region.protection.allows(touch) {
             return Err(FaultError::Forbidden(vpn));
         }
-        let table = self.tables().give_table(space, vpn, || space.generation() == generation)?;
+        let is_valid = || space.generation() == generation;
+        let table = if region.maps_shared(touch) {
+            self.table_of_shared(space, vpn, &is_valid)?
+        } else {
+            self.tables().give_table(space, vpn, is_valid)?
+        };
         let site = Site { space, region, generation, table, vpn, touch };
         let (entry, size) = table.entry_and_size(vpn);
         if entry.is_present() {
@@ -482,7 +521,7 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         }
         let pfn = self.alloc_page(site, Contents::Swapped)?;
         if group != GroupId::ROOT {
-            self.lru().charge_to(pfn, group)?;
+            self.lru().charge_to(pfn, group, Effort::Full)?;
         }
         self.swap().bring(slot, SwapIo::Read);
         if device == OnDevice::Zeros {

@@ -7,12 +7,12 @@ use alloc::vec::Vec;
 
 use super::counters::PageKind;
 use super::entry::{Entry, bit};
-use super::fault::{Attempt, FaultKind, Faulted, Site};
+use super::fault::{Attempt, FaultKind, Faulted, Found, Site};
 use super::region::{Backing, Protection};
 use super::table::Held;
 use super::{FaultDoor, SpacesGround, Vpn};
 use super::{File, FileKind, Touch};
-use crate::cache::{Part, ReadPattern, Source, Wanted};
+use crate::cache::{Asker, Large, Part, ReadPattern, Source, Wanted};
 use crate::ground::ids::{Order, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::{Chore, Machine};
 use crate::lru::page::PageFlag;
@@ -21,23 +21,6 @@ use crate::rules::policy::{CodeReadRule, MapAroundRule, MapHitRule};
 
 /// Pages that a read maps with the one that it is for, at most, that one too: `fault_around_bytes` is 64 KiB by default.
 const AROUND: u32 = 16;
-
-/// A page of a file that a fault is for.
-struct Found {
-    part: Part,
-    source: Source,
-    /// Pages that come from the disk.
-    reads: u32,
-}
-
-/// What the fault was that found its page by `source`, and is of `kind` where that did not take long.
-fn kind_of(source: Source, kind: FaultKind) -> FaultKind {
-    match source {
-        Source::Memory => kind,
-        Source::Disk => FaultKind::Major,
-        Source::Swap => FaultKind::Swapped,
-    }
-}
 
 /// The entry that maps a page of a file.
 fn entry_of(part: Part, bits: u64) -> Entry {
@@ -51,12 +34,25 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
     /// Maps the page of `file`, of which `first` is the region's first, where the fault is.
     pub(super) fn fault_file(self, site: &Site<'_, M>, file: &Arc<File<M>>, first: u32) -> Attempt {
         self.machine().spend(Chore::SharedFault, 1);
+        let in_memory = file.kind() == FileKind::Memory;
+        if in_memory {
+            let index = first + (site.vpn.0 - site.region.start.0);
+            if let Some(done) = self.map_whole_there(site, file, index) {
+                return Ok(Some(done));
+            }
+        }
         if site.touch == Touch::Read {
             if let Some(pfn) = self.map_around(site, file, first) {
                 return Ok(Some(Faulted { pfn, kind: FaultKind::Minor, reads: 0 }));
             }
         }
         let found = self.file_page(site, file, first)?;
+        if in_memory {
+            if let Some(done) = self.map_whole(site, file, &found) {
+                return Ok(Some(done));
+            }
+            self.give_frame(site).inspect_err(|_| self.lru().put_page(found.part.head()))?;
+        }
         // The reference that the look-up gave becomes the entry's.
         let (part, head) = (found.part, found.part.head());
         let Some(mut held) = site.lock(self.machine(), Entry::NONE) else {
@@ -64,16 +60,20 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
             return Ok(None);
         };
         self.map_part(site, &mut held, (site.vpn, part), Self::file_bits(site, file));
-        self.map_rest(site, &mut held, (site.vpn, part, first), file);
+        if in_memory {
+            self.map_rest_of_shared(site, &mut held, (site.vpn, part, first), file);
+        } else {
+            self.map_rest(site, &mut held, (site.vpn, part, first), file);
+        }
         let shared = matches!(site.region.backing, Backing::Shared { .. });
         if shared && site.touch == Touch::Write {
             self.files().mark_dirty(head);
         }
-        Ok(Some(Faulted { pfn: part.pfn, kind: kind_of(found.source, FaultKind::Minor), reads: found.reads }))
+        Ok(Some(Faulted { pfn: part.pfn, kind: found.kind(FaultKind::Minor), reads: found.reads }))
     }
 
     /// The bits of an entry that maps a page of `file`.
-    fn file_bits(site: &Site<'_, M>, file: &File<M>) -> u64 {
+    pub(super) fn file_bits(site: &Site<'_, M>, file: &File<M>) -> u64 {
         // Nobody needs to be told that shared memory is written to: it may be from the first read on.
         let at_once = file.kind() == FileKind::Memory && site.region.protection == Protection::ReadWrite;
         match (matches!(site.region.backing, Backing::Shared { .. }), at_once) {
@@ -100,6 +100,13 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
             let reads = reads + u32::from(source == Source::Disk);
             return Ok(Found { part, source: Source::Disk, reads });
         }
+        if !on_disk {
+            if let Some(part) = self.add_shared(site, file, index) {
+                return Ok(Found::in_memory(part));
+            }
+        }
+        let from =
+            if on_disk { from } else { Asker { large: Large(self.huge_urgency(&site.region)), ..from } };
         let (part, source) = self.files().file_page(file, index, (Wanted::Contents, from))?;
         let reads = if on_disk && source == Source::Memory {
             self.files().read_after_hit(file, (index, part), pattern, from)
@@ -119,7 +126,9 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         if found.is_empty() {
             return None;
         }
-        let Some(mut held) = site.lock(self.machine(), Entry::NONE) else {
+        // What there is no memory for is told where the page by itself is mapped.
+        let has_table = file.kind() != FileKind::Memory || self.give_frame(site).is_ok();
+        let Some(mut held) = site.lock(self.machine(), Entry::NONE).filter(|_| has_table) else {
             let found: Vec<Pfn> = found.iter().map(|(_, part)| part.head()).collect();
             self.lru().put_pages(&found);
             return None;
@@ -135,7 +144,8 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
             self.map_part(site, &mut held, (vpn, part), bits);
             beside += u32::from(vpn != site.vpn);
             hits += self.hits_of(part, vpn == site.vpn);
-            if last != Some(head) {
+            let is_whole = file.kind() != FileKind::Memory || site.region.has_folio(vpn, part.order);
+            if last != Some(head) && is_whole {
                 self.map_rest(site, &mut held, (vpn, part, first), file);
                 last = Some(head);
             }
@@ -199,13 +209,41 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         self.machine().spend(Chore::MapAround, mapped);
     }
 
+    /// The same of shared memory, by the fault that brought it: all of the folio or nothing (`finish_fault`).
+    fn map_rest_of_shared(
+        self,
+        site: &Site<'_, M>,
+        held: &mut Held<'_, M>,
+        (vpn, part, first): (Vpn, Part, u32),
+        file: &File<M>,
+    ) {
+        let (region, table) = (&site.region, vpn.table_start());
+        let folio = part.folio(first + (vpn.0 - region.start.0));
+        if part.order == Order::ZERO || folio.start < first {
+            return;
+        }
+        let start = region.start.add(folio.start - first);
+        let end = start.add(part.order.pages());
+        let is_within = start >= table && end <= table.add(PAGEBLOCK_PAGES) && end <= region.end;
+        let all = || (start.0..end.0).map(Vpn).filter(|&at| at != vpn);
+        if !is_within || all().any(|at| held.entry(at) != Entry::NONE) {
+            return;
+        }
+        for at in all() {
+            self.lru().page(part.head()).get();
+            let pfn = part.head().add(at.0 - start.0);
+            self.map_part(site, held, (at, Part { pfn, ..part }), Self::file_bits(site, file));
+        }
+        self.machine().spend(Chore::MapAround, part.order.pages() - 1);
+    }
+
     /// The first write to a private mapping of a file: a copy of the file's page.
     pub(super) fn copy_from_file(self, site: &Site<'_, M>, file: &Arc<File<M>>, first: u32) -> Attempt {
         self.machine().spend(Chore::Fault, 1);
         let found = self.file_page(site, file, first)?;
         let copied = self.copy_page(site, Entry::NONE, found.part.pfn);
         self.lru().put_page(found.part.head());
-        let (source, reads) = (found.source, found.reads);
-        copied.map(|done| done.map(|done| Faulted { kind: kind_of(source, done.kind), reads, ..done }))
+        let reads = found.reads;
+        copied.map(|done| done.map(|done| Faulted { kind: found.kind(done.kind), reads, ..done }))
     }
 }

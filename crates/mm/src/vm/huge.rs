@@ -14,6 +14,7 @@ use crate::ground::machine::{Chore, Machine};
 use crate::lru::page::{Mapping, PageFlag};
 use crate::pages::stat::SlowEvents;
 use crate::rules::policy::DeferredSplitRule;
+use crate::vm::rmap::Leave;
 
 const CLEAN: [PageFlag; 1] = [PageFlag::SwapBacked];
 const DIRTY: [PageFlag; 2] = [PageFlag::SwapBacked, PageFlag::Dirty];
@@ -93,17 +94,21 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
     pub(super) fn split_table(self, space: &AddressSpace<M>, vpn: Vpn, held: &mut Held<'_, M>) {
         let huge = held.huge();
         self.split_entry(space, vpn, held);
-        if huge.is_present() {
+        if huge.is_present() && !self.shared().is_shared(huge.pfn()) {
             let unmapped = self.split_page(huge.pfn(), vpn.table_start(), (held, 0));
             debug_assert!(unmapped.is_none_or(|parts| parts.is_empty()), "its entry mapped all of it");
         }
     }
 
-    /// Replaces the huge entry by 512 that map its parts, or say that these are on their way; the page stays in one piece.
+    /// Replaces the huge entry by 512 that map its parts, or say that these are on their way, or by nothing, if it maps shared memory; the
+    /// page stays in one piece.
     pub(super) fn split_entry(self, space: &AddressSpace<M>, vpn: Vpn, held: &mut Held<'_, M>) {
         let huge = held.set_huge(Entry::NONE);
         if huge == Entry::NONE {
             return;
+        }
+        if self.is_shared_whole(huge) {
+            return self.drop_whole(space, huge);
         }
         if huge.is_present() {
             let page = self.lru().page(huge.pfn());
@@ -179,10 +184,14 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
 
 impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
     /// Splits the large page at `head`, to which the caller has one reference, into single pages, if one address space alone
-    /// maps it, all of it or parts; parts that are not mapped are freed. The caller's reference stays with the first. Says whether it
-    /// did.
+    /// maps it, all of it or parts; parts that are not mapped are freed. One of shared memory is taken from all who map it. The caller's
+    /// reference stays with the first. Says whether it did.
     pub(crate) fn split_huge_page(self, head: Pfn) -> bool {
         let page = self.lru().page(head);
+        if self.shared().is_shared(head) {
+            let unmapped = self.rmap().try_to_unmap(head, Leave::Nothing);
+            return unmapped && self.shared().split_shared(head);
+        }
         let Mapping::Anon(family) = page.mapping() else { return false };
         let Some(family) = self.family(family) else { return false };
         let members = family.members.lock_local(self.machine());

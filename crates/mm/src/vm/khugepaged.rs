@@ -3,7 +3,7 @@
 //! table is in `collapse`.
 //!
 //! It begins with the first fault where a huge page may be, as Linux's does (`khugepaged_enter_vma`), whether there is one or
-//! not. Linux's knows only address spaces that have had such a fault, and learns of regions also as they are mapped, merged
+//! not, or as shared memory is mapped that may have one. Linux's knows only address spaces that have had such a fault, and learns of regions also as they are mapped, merged
 //! or advised; this one looks at all that may be huge.
 
 use alloc::sync::Arc;
@@ -97,20 +97,27 @@ impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
         spaces
     }
 
-    /// The tables of `space` that lie in regions that may be huge and have pages of the process's own, not but pages of zeros (`anon_vma`).
-    fn ranges_to_scan(self, space: &AddressSpace<M>) -> Vec<(Vpn, Vpn)> {
-        self.ranges(space, |region| self.spaces().has_own_pages(space, region))
+    /// The tables of `space` that lie in regions that may be huge and are shared memory, or have pages of the process's own, not but pages of
+    /// zeros (`anon_vma`).
+    fn ranges_to_scan(self, space: &AddressSpace<M>) -> Vec<Range> {
+        self.ranges(space, |region| {
+            region.shared_file().is_some() || self.spaces().has_own_pages(space, region)
+        })
     }
 
-    /// The tables of `space` that lie in regions that may be huge, of those that are `wanted`: the first of each region, and the end of its
-    /// last.
-    fn ranges(self, space: &AddressSpace<M>, wanted: impl Fn(&Region<M>) -> bool) -> Vec<(Vpn, Vpn)> {
+    /// The tables of `space` that lie in regions that may be huge, of those that are `wanted`.
+    fn ranges(self, space: &AddressSpace<M>, wanted: impl Fn(&Region<M>) -> bool) -> Vec<Range> {
         let regions = space.regions.lock_local(self.machine());
-        let may_be = |region: &&Region<M>| self.spaces().may_be_huge(region) && wanted(region);
-        let ranges = regions.iter().filter(may_be).filter_map(|region| {
+        let ranges = regions.iter().filter_map(|region| {
             let first = Vpn(region.start.0.checked_next_multiple_of(PAGEBLOCK_PAGES)?);
             let end = region.end.table_start();
-            (first < end).then_some((first, end))
+            let is_shared = region.shared_file().is_some();
+            let may_be = if is_shared {
+                first < end && self.faults().may_be_huge_shared(region, first)
+            } else {
+                self.spaces().may_be_huge(region)
+            };
+            (may_be && wanted(region) && first < end).then_some(Range { first, end, is_shared })
         });
         ranges.collect()
     }
@@ -126,8 +133,8 @@ impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
         let from = *next;
         for space in spaces.iter().filter(|space| space.id >= from.space) {
             let lowest = if space.id == from.space { from.table } else { Vpn(0) };
-            for (first, end) in self.ranges_to_scan(space) {
-                for (table, _) in space.tables.within(first.max(lowest), end) {
+            for range in self.ranges_to_scan(space) {
+                for table in range.tables(space, lowest) {
                     *next = Position { space: space.id, table };
                     let after = *done + u64::from(PAGEBLOCK_PAGES);
                     let by = (Knob::KhugepagedPagesToScan, after);
@@ -136,7 +143,12 @@ impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
                     }
                     *done = after;
                     next.table = table.add(PAGEBLOCK_PAGES);
-                    match self.collapse(space, table, Asker::Daemon) {
+                    let collapsed = if range.is_shared {
+                        self.collapse_shared(space, table, Asker::Daemon)
+                    } else {
+                        self.collapse(space, table, Asker::Daemon)
+                    };
+                    match collapsed {
                         Collapse::Done => SlowEvents::bump(&self.own().events.khugepaged_pages_collapsed),
                         Collapse::Stays => {}
                         Collapse::NoMemory => return Some(ALLOC_SLEEP),
@@ -145,5 +157,25 @@ impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
             }
         }
         None
+    }
+}
+
+/// Tables of a region that may be huge: the first page of the first, and the end of the last.
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    first: Vpn,
+    end: Vpn,
+    is_shared: bool,
+}
+
+impl Range {
+    /// The first pages of its tables from `lowest` on: of shared memory all, of other those that have been used.
+    fn tables<M: Machine>(self, space: &AddressSpace<M>, lowest: Vpn) -> Vec<Vpn> {
+        let first = self.first.max(lowest);
+        if self.is_shared {
+            (first.0..self.end.0).step_by(PAGEBLOCK_PAGES as usize).map(Vpn).collect()
+        } else {
+            space.tables.within(first, self.end).map(|(table, _)| table).collect()
+        }
     }
 }

@@ -21,6 +21,7 @@
 mod advice;
 mod check;
 mod collapse;
+mod collapse_shared;
 mod contents;
 mod copy;
 mod counters;
@@ -42,6 +43,7 @@ mod protect;
 mod region;
 mod remap;
 pub(crate) mod rmap;
+mod shared;
 mod slots;
 mod space;
 mod swap;
@@ -62,7 +64,9 @@ mod zero;
 mod zswap;
 mod zswap_pool;
 
-pub use crate::cache::{Cached, DirtyFolio, DirtyPages, FileKind, Folio, ReadDone, ReadPattern, Reader};
+pub use crate::cache::{
+    Cached, DirtyFolio, DirtyPages, FileKind, Folio, MemoryFile, ReadDone, ReadPattern, Reader,
+};
 pub use crate::ground::ids::{FileId, SpaceId, Vpn};
 pub use crate::pages::request::Placement;
 pub use advice::{Advice, AdviceError, MemoryLock};
@@ -83,7 +87,7 @@ pub(crate) use table::Table;
 pub use thp::is_as_by_default;
 pub(crate) use young::{Around, Walk};
 
-use crate::cache::{FilesDoor, FilesGround, SwappedDoor};
+use crate::cache::{FilesDoor, FilesGround, SharedDoor, SwappedDoor};
 use crate::ground::machine::Machine;
 use crate::lru::{GenDoor, LruDoor, UnevictableDoor};
 use crate::memcg::MemcgDoor;
@@ -101,7 +105,7 @@ pub trait SpacesGround<M: Machine>: FilesGround<M, Space = AddressSpace<M>> {
 door! {
     /// Address spaces: what programs do to them.
     SpacesDoor on SpacesGround, Vm<M>: address_spaces, to {
-        memcg: MemcgDoor, lru: LruDoor, unevictable: UnevictableDoor, files: FilesDoor, rmap: RmapDoor, swap: SwapDoor, collapses: CollapseDoor, faults: FaultDoor, tables: TablesDoor
+        memcg: MemcgDoor, lru: LruDoor, unevictable: UnevictableDoor, files: FilesDoor, shared: SharedDoor, rmap: RmapDoor, swap: SwapDoor, collapses: CollapseDoor, faults: FaultDoor, tables: TablesDoor
     }
 }
 
@@ -123,13 +127,13 @@ door! {
 door! {
     /// Page faults.
     FaultDoor on SpacesGround, Vm<M>: address_spaces, to {
-        lru: LruDoor, unevictable: UnevictableDoor, files: FilesDoor, spaces: SpacesDoor, swap: SwapDoor, swap_ahead: AheadDoor, collapses: CollapseDoor, tables: TablesDoor, deferred: DeferredDoor
+        lru: LruDoor, unevictable: UnevictableDoor, files: FilesDoor, shared: SharedDoor, spaces: SpacesDoor, swap: SwapDoor, swap_ahead: AheadDoor, collapses: CollapseDoor, tables: TablesDoor, deferred: DeferredDoor
     }
 }
 
 door! {
     /// Page tables: entries cleared, split, copied, moved and write-protected, for whatever reason.
-    TablesDoor on SpacesGround, Vm<M>: address_spaces, to { lru: LruDoor, unevictable: UnevictableDoor, files: FilesDoor, spaces: SpacesDoor, swap: SwapDoor, deferred: DeferredDoor }
+    TablesDoor on SpacesGround, Vm<M>: address_spaces, to { lru: LruDoor, unevictable: UnevictableDoor, files: FilesDoor, shared: SharedDoor, spaces: SpacesDoor, swap: SwapDoor, deferred: DeferredDoor }
 }
 
 door! {
@@ -139,7 +143,7 @@ door! {
 
 door! {
     /// khugepaged: huge pages made of small ones.
-    CollapseDoor on SpacesGround, Vm<M>: address_spaces, to { lru: LruDoor, unevictable: UnevictableDoor, files: FilesDoor, spaces: SpacesDoor, swap: SwapDoor, rmap: RmapDoor, deferred: DeferredDoor }
+    CollapseDoor on SpacesGround, Vm<M>: address_spaces, to { lru: LruDoor, unevictable: UnevictableDoor, files: FilesDoor, shared: SharedDoor, spaces: SpacesDoor, swap: SwapDoor, rmap: RmapDoor, faults: FaultDoor, tables: TablesDoor, deferred: DeferredDoor }
 }
 
 /// How memory is touched.

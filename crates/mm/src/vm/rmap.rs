@@ -5,7 +5,7 @@
 use core::ops::ControlFlow;
 
 use super::{RmapDoor, SpacesGround};
-use crate::ground::ids::{PAGEBLOCK_PAGES, Pfn};
+use crate::ground::ids::{Order, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::{Chore, Machine};
 use crate::lru::page::{Mapping, PageFlag};
 use crate::vm::counters::PageKind;
@@ -137,6 +137,27 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
             ControlFlow::Continue(())
         });
         self.lru().page(pfn).mapped() == 0
+    }
+
+    /// Takes the page of a file at `pfn` out of all page tables, as reclaim does: entries that map all of a huge one of shared memory are
+    /// opened first (`TTU_SPLIT_HUGE_PMD`). Says whether none maps it any more.
+    pub(crate) fn unmap_file(self, pfn: Pfn) -> bool {
+        if self.pages().order_of(pfn) == Order::PAGEBLOCK && self.lru().page(pfn).has(PageFlag::SwapBacked) {
+            self.open_whole(pfn);
+        }
+        self.try_to_unmap(pfn, Leave::Nothing)
+    }
+
+    fn open_whole(self, pfn: Pfn) {
+        self.each_place(pfn, |space, stretch| {
+            if let Some(table) = space.table(stretch.first) {
+                let mut held = table.lock(self.machine());
+                if held.huge().is_present() && held.huge().head() == pfn {
+                    self.tables().split_entry(space, stretch.first, &mut held);
+                }
+            }
+            ControlFlow::Continue(())
+        });
     }
 
     fn unmap_in(self, pfn: Pfn, place: (&AddressSpace<M>, Stretch), leave: Leave) {

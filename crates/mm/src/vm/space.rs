@@ -279,6 +279,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         let region = spec.region(start);
         self.commit(region.committed())?;
         self.note_mapper(space, &region);
+        self.collapses().note_shared(&region);
         regions.insert(region);
         Ok(start)
     }
@@ -299,6 +300,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         let region = spec.region(start);
         self.commit(region.committed())?;
         self.note_mapper(space, &region);
+        self.collapses().note_shared(&region);
         space.regions.lock_local(self.machine()).insert_merged(region);
         Ok(())
     }

@@ -368,6 +368,11 @@ impl<'a, M: Machine, G: SpacesGround<M>> SwapDoor<'a, M, G> {
         self.own().events.swapped_large(order, what);
     }
 
+    /// A page of `order` was split.
+    pub(crate) fn count_large_split(self, order: Order) {
+        self.own().events.split(order);
+    }
+
     /// The page of `slot` is all zeros.
     pub(super) fn note_zeros(self, slot: u32) {
         let mut slots = self.slots();
@@ -408,6 +413,13 @@ impl<'a, M: Machine, G: SpacesGround<M>> SwapDoor<'a, M, G> {
     /// The same, of a page of a file in memory.
     pub(crate) fn of_file(self, slot: u32) -> Option<InSlot> {
         self.swapped(slot).map(|Swapped { group, came, .. }| InSlot { group, came })
+    }
+
+    /// Whether folios of shared memory come back in one piece: from a device without a queue, where nothing ever was in zswap.
+    pub(crate) fn brings_folios(self) -> bool {
+        self.rules().reclaim.swap.shared_in == SharedSwapInRule::Alone
+            && !self.is_on_disk()
+            && self.knobs().get(Knob::ZswapEnabled) == 0
     }
 
     /// What to read where `slot`, which a page of a file is in, is wanted.

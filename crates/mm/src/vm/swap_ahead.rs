@@ -21,7 +21,7 @@ use crate::ground::ids::{Order, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::{Machine, SwapIo};
 use crate::lru::page::{Mapping, PageFlag};
 use crate::lru::{By, Came};
-use crate::memcg::GroupId;
+use crate::memcg::{Effort, GroupId};
 use crate::pages::request::{AllocError, Request};
 use crate::rules::knobs::Knob;
 use crate::rules::policy::{AnonRule, PrivateSwapInRule, WorkingsetRule};
@@ -243,7 +243,7 @@ impl<M: Machine, G: SpacesGround<M>> AheadDoor<'_, M, G> {
         let Some(Swapped { group, came, device, .. }) = unread else { return Ok(None) };
         let pfn = (bringer.alloc)()?;
         if group != GroupId::ROOT {
-            self.lru().charge_to(pfn, group)?;
+            self.lru().charge_to(pfn, group, Effort::Full)?;
         }
         match (device, whom) {
             // It is waited for when the others are on their way.

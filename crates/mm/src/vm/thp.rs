@@ -74,12 +74,25 @@ impl<M: Machine> Region<M> {
 }
 
 impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
+    /// How hard a fault in `region` tries for a large page.
+    pub(super) fn huge_urgency(self, region: &Region<M>) -> Urgency {
+        let rule = self.rules().reclaim.huge_fault;
+        Defrag::new(self.knobs().get(Knob::HugeDefrag), rule).urgency(region.huge, rule)
+    }
+
     /// A large page for a fault, charged, if there is one and however hard the fault may try for it: for the page and for its charge.
     pub(super) fn alloc_huge(self, site: &Site<'_, M>, order: Order) -> Result<Pfn, AllocError> {
+        let pfn = self.take_huge(site, order)?;
+        self.lru().charge_by(pfn, Effort::of(self.huge_urgency(&site.region)))?;
+        Ok(pfn)
+    }
+
+    /// The same, charged to nobody yet.
+    pub(super) fn take_huge(self, site: &Site<'_, M>, order: Order) -> Result<Pfn, AllocError> {
         let region = &site.region;
         let rule = self.rules().reclaim.huge_fault;
         let urgency_at = |setting: u64| Defrag::new(setting, rule).urgency(region.huge, rule);
-        let urgency = urgency_at(self.knobs().get(Knob::HugeDefrag));
+        let urgency = self.huge_urgency(region);
         let placement = region.placement;
         let request = Request {
             node: placement.node,
@@ -97,9 +110,7 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         let mattered =
             |setting| (first_look == FirstLook::FoundNone || !has_room).then(|| urgency_at(setting));
         self.knobs().decide(self.machine(), Knob::HugeDefrag, mattered);
-        let pfn = block?;
-        self.lru().charge_by(pfn, Effort::of(urgency))?;
-        Ok(pfn)
+        block
     }
 }
 

@@ -63,7 +63,9 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
         for region in regions.iter().filter(|region| is_walked(region, walk.swappiness)) {
             for (first, table) in space.tables.within(region.start, region.end) {
                 let id = u64::from(space.id.0) << 32 | u64::from(first.0 >> PAGEBLOCK_ORDER);
-                if !self.generations().is_dense(walk.vec, walk.generation, id) {
+                // What a huge entry maps is looked at in any case.
+                let is_huge = table.huge() != Entry::NONE;
+                if !is_huge && !self.generations().is_dense(walk.vec, walk.generation, id) {
                     continue;
                 }
                 let range = first.max(region.start)..first.add(PAGEBLOCK_PAGES).min(region.end);

@@ -10,7 +10,7 @@ use mm::{
     WordSize, ZoneKind,
 };
 
-use super::daemons::Kswapds;
+use super::daemons::{Kswapds, StatFlushes};
 use super::settings::Settings;
 use super::types::Types;
 use crate::conform::read::capture::{kernel_version, spec};
@@ -29,8 +29,7 @@ pub(super) struct Played {
     swap_disk: (SwapDevice, u64),
     pub(super) settings: RefCell<Settings>,
     pub(super) flush: Cell<bool>,
-    /// How often statistics were brought up to date by the clock.
-    pub(super) flushes: Cell<u64>,
+    pub(super) stat_flushes: StatFlushes,
     /// Pageblocks by type, as they were at the first mark.
     types: Types,
     /// The CPU that the program runs on first.
@@ -65,7 +64,7 @@ impl Played {
             swap_disk,
             settings: RefCell::default(),
             flush: Cell::default(),
-            flushes: Cell::default(),
+            stat_flushes: StatFlushes::of(version),
             types: Types::of(sections),
             first_cpu: first_cpu(program),
             to_fill: RefCell::default(),

@@ -69,7 +69,9 @@ impl Player {
         let pages = Self::size(bytes, at)?;
         let mm = &self.machine.mm;
         let spec = if shared {
-            MapSpec::shared(&mm.files().new_file(FileKind::Memory), pages)
+            let file = mm.files().new_file(FileKind::Memory);
+            file.set_len(pages);
+            MapSpec::shared(&file, pages)
         } else {
             MapSpec::anonymous(pages).unreserved()
         };

@@ -29,11 +29,10 @@ pub(super) fn files(stage: &Rc<Stage>, program: &Program) -> Vec<Arc<File<SimMac
 
 fn open(stage: &Stage, recorded: &RecordedFile) -> Arc<File<SimMachine>> {
     let file = stage.mm.files().new_file(recorded.kind);
-    if recorded.kind == FileKind::Disk {
-        file.set_len(recorded.pages);
-        if let Some(pages) = recorded.read_ahead {
-            file.set_read_ahead(pages);
-        }
+    file.set_len(recorded.pages);
+    file.set_memory(recorded.memory);
+    if let Some(pages) = recorded.read_ahead.filter(|_| recorded.kind == FileKind::Disk) {
+        file.set_read_ahead(pages);
     }
     file
 }

@@ -86,7 +86,7 @@ impl FileCalls<'_> {
 
 #[cfg(test)]
 mod tests {
-    use mm::vm::FileKind;
+    use mm::vm::{FileKind, MemoryFile};
     use mm::{Knob, Policy};
     use sim::Profile;
 
@@ -116,6 +116,7 @@ mod tests {
         let file = RecordedFile {
             name: "8:1:7".to_owned(),
             kind,
+            memory: MemoryFile::Mounted,
             before: vec![],
             pages: 450,
             read_ahead: Some(read_ahead),

@@ -16,7 +16,9 @@ impl Player {
     pub(super) fn map(&mut self, name: &str, bytes: u64, (shared, huge, nohuge): (bool, bool, bool)) {
         let pages = bytes.div_ceil(PAGE) as u32;
         let spec = if shared {
-            MapSpec::shared(&self.world.stage.mm.files().new_file(FileKind::Memory), pages)
+            let file = self.world.stage.mm.files().new_file(FileKind::Memory);
+            file.set_len(pages);
+            MapSpec::shared(&file, pages)
         } else {
             MapSpec::anonymous(pages).unreserved()
         };

@@ -2,7 +2,7 @@
 
 use super::need::Need::{self, Hints, Programs, SeveralNodes, Spaces};
 use super::need::{BALANCES, Compares, KMMSCAND, REGIONS};
-use super::words::{HUGE_SIZE_ENABLED, UNLIMITED, UP_TO_MAX};
+use super::words::{HUGE_SIZE_ENABLED, SHARED_SIZE_ENABLED, UNLIMITED, UP_TO_MAX};
 use super::{Kernels, Knob, KnobSpec, Leaves, StandsFor};
 use crate::rules::policy::DEFAULT_POLICY;
 
@@ -37,6 +37,11 @@ pub(super) const LISTED: Compares = Compares::Pages("a CPU's page list");
 pub(super) const DIRTY: Compares = Compares::Memory("dirty memory");
 const CHARGED: Compares = Compares::Memory("what is charged to the cgroup");
 
+pub(super) const INT_MAX: u64 = i32::MAX as u64;
+pub(super) const UINT_MAX: u64 = u32::MAX as u64;
+/// Where there is swap, one of these is not 0.
+pub(super) const SWAPS: &[Knob] = &[Knob::ZramDisksize, Knob::SwapDisk];
+
 /// A file of the program's cgroup.
 pub(super) const CGROUP: KnobSpec = KnobSpec {
     max: UNLIMITED,
@@ -61,6 +66,17 @@ pub(super) const HUGE_SIZE: KnobSpec = KnobSpec {
     needs: &[Spaces],
     leaves: Leaves::HugePages,
     ..MAINLINE
+};
+
+/// Which shared memory gets pages of a size.
+pub(super) const SHARED_SIZE: KnobSpec = KnobSpec {
+    max: 4,
+    meaning: "Which shared memory without a file gets pages of this size, the largest first: never (0) none, always (1) all, within_size \
+              (2) where they end within it, advise (3) where a program asks for huge pages, inherit (4) as shmem_enabled of all sizes says",
+    // docs/rules/huge-pages.md#shared.
+    kernels: Some(Kernels::since(6, 11)),
+    words: SHARED_SIZE_ENABLED,
+    ..HUGE_SIZE
 };
 
 /// When NUMA balancing looks, and at how much.

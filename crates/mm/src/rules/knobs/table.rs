@@ -2,8 +2,8 @@
 
 use super::StandsFor::{BootParameter, Cgroup, Nothing, Sysctl, SysctlNumber, Sysfs, Tools};
 use super::base::{
-    BALANCING, CGROUP, DIRTY, FREE, HUGE_SIZE, LISTED, MAINLINE, PATCHED, PROMOTING, SCANNING, SWAP_SIZE,
-    ZSWAP,
+    BALANCING, CGROUP, DIRTY, FREE, HUGE_SIZE, INT_MAX, LISTED, MAINLINE, PATCHED, PROMOTING, SCANNING,
+    SHARED_SIZE, SWAP_SIZE, SWAPS, UINT_MAX, ZSWAP,
 };
 use super::declare::knobs;
 use super::need::Need::{
@@ -15,16 +15,11 @@ use super::need::{
     PROACTIVE, RECLAIMS_NODE, SCALED_MARKS, STRICT,
 };
 use super::words::{
-    ALGORITHMS, COMPRESSORS, GENERATIONS, HUGE_DEFRAG, HUGE_ENABLED, SWITCH, TRUTH, UNLIMITED, ZONELIST_ORDER,
+    ALGORITHMS, COMPRESSORS, GENERATIONS, HUGE_DEFRAG, HUGE_ENABLED, HUGE_SHARED, SWITCH, TRUTH, UNLIMITED,
+    ZONELIST_ORDER,
 };
 use super::{Distributed, Kernels, KnobSpec, Leaves, Limited};
 use crate::ground::{KnobId, ZoneKind};
-
-const INT_MAX: u64 = i32::MAX as u64;
-const UINT_MAX: u64 = u32::MAX as u64;
-
-/// Where there is swap, one of these is not 0.
-const SWAPS: &[Knob] = &[Knob::ZramDisksize, Knob::SwapDisk];
 
 impl From<Knob> for KnobId {
     fn from(knob: Knob) -> Self {
@@ -362,39 +357,46 @@ knobs! {
         needs: &[Spaces, HugePages],
         compares: FREE,
     }
-    Hugepages16kB: HUGE_SIZE {
-        name: "transparent_hugepage.hugepages-16kB.enabled",
-        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/hugepages-16kB/enabled"),
+    Hugepages16kB: HUGE_SIZE { name: "transparent_hugepage.hugepages-16kB.enabled",
+        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/hugepages-16kB/enabled"), }
+    Hugepages32kB: HUGE_SIZE { name: "transparent_hugepage.hugepages-32kB.enabled",
+        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/hugepages-32kB/enabled"), }
+    Hugepages64kB: HUGE_SIZE { name: "transparent_hugepage.hugepages-64kB.enabled",
+        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled"), }
+    Hugepages128kB: HUGE_SIZE { name: "transparent_hugepage.hugepages-128kB.enabled",
+        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/hugepages-128kB/enabled"), }
+    Hugepages256kB: HUGE_SIZE { name: "transparent_hugepage.hugepages-256kB.enabled",
+        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/hugepages-256kB/enabled"), }
+    Hugepages512kB: HUGE_SIZE { name: "transparent_hugepage.hugepages-512kB.enabled",
+        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/hugepages-512kB/enabled"), }
+    Hugepages1024kB: HUGE_SIZE { name: "transparent_hugepage.hugepages-1024kB.enabled",
+        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/hugepages-1024kB/enabled"), }
+    Hugepages2048kB: HUGE_SIZE { name: "transparent_hugepage.hugepages-2048kB.enabled", default: 3,
+        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled"), }
+    SharedHugepage: MAINLINE {
+        name: "transparent_hugepage.shmem_enabled", max: 5,
+        meaning: "Which shared memory without a file gets huge pages: never (0) none, always (1) all, within_size (2) where they end \
+                  within it, advise (3) where a program asks for huge pages; deny (4) and force (5) hold for all file systems in memory",
+        kernels: Some(Kernels::since(4, 8)), // From memory.
+        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/shmem_enabled"),
+        words: HUGE_SHARED, needs: &[Spaces], leaves: Leaves::HugePages,
     }
-    Hugepages32kB: HUGE_SIZE {
-        name: "transparent_hugepage.hugepages-32kB.enabled",
-        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/hugepages-32kB/enabled"),
-    }
-    Hugepages64kB: HUGE_SIZE {
-        name: "transparent_hugepage.hugepages-64kB.enabled",
-        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled"),
-    }
-    Hugepages128kB: HUGE_SIZE {
-        name: "transparent_hugepage.hugepages-128kB.enabled",
-        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/hugepages-128kB/enabled"),
-    }
-    Hugepages256kB: HUGE_SIZE {
-        name: "transparent_hugepage.hugepages-256kB.enabled",
-        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/hugepages-256kB/enabled"),
-    }
-    Hugepages512kB: HUGE_SIZE {
-        name: "transparent_hugepage.hugepages-512kB.enabled",
-        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/hugepages-512kB/enabled"),
-    }
-    Hugepages1024kB: HUGE_SIZE {
-        name: "transparent_hugepage.hugepages-1024kB.enabled",
-        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/hugepages-1024kB/enabled"),
-    }
-    Hugepages2048kB: HUGE_SIZE {
-        name: "transparent_hugepage.hugepages-2048kB.enabled",
-        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled"),
-        default: 3,
-    }
+    Shared16kB: SHARED_SIZE { name: "transparent_hugepage.hugepages-16kB.shmem_enabled",
+        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/hugepages-16kB/shmem_enabled"), }
+    Shared32kB: SHARED_SIZE { name: "transparent_hugepage.hugepages-32kB.shmem_enabled",
+        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/hugepages-32kB/shmem_enabled"), }
+    Shared64kB: SHARED_SIZE { name: "transparent_hugepage.hugepages-64kB.shmem_enabled",
+        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/hugepages-64kB/shmem_enabled"), }
+    Shared128kB: SHARED_SIZE { name: "transparent_hugepage.hugepages-128kB.shmem_enabled",
+        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/hugepages-128kB/shmem_enabled"), }
+    Shared256kB: SHARED_SIZE { name: "transparent_hugepage.hugepages-256kB.shmem_enabled",
+        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/hugepages-256kB/shmem_enabled"), }
+    Shared512kB: SHARED_SIZE { name: "transparent_hugepage.hugepages-512kB.shmem_enabled",
+        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/hugepages-512kB/shmem_enabled"), }
+    Shared1024kB: SHARED_SIZE { name: "transparent_hugepage.hugepages-1024kB.shmem_enabled",
+        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/hugepages-1024kB/shmem_enabled"), }
+    Shared2048kB: SHARED_SIZE { name: "transparent_hugepage.hugepages-2048kB.shmem_enabled", default: 4,
+        stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/hugepages-2048kB/shmem_enabled"), }
     NumaBalancing: MAINLINE {
         name: "kernel.numa_balancing", max: 3, default: 1,
         meaning: "Whether tasks' pages are made to fault now and then: 1 moves them to the nodes that use them, 2 moves hot \

@@ -10,6 +10,16 @@ pub(super) const ZONELIST_ORDER: &[Word] = &[word(0, "default"), word(1, "node")
 pub(super) const HUGE_ENABLED: &[Word] = &[word(0, "never"), word(1, "always"), word(2, "madvise")];
 pub(super) const HUGE_SIZE_ENABLED: &[Word] =
     &[word(0, "never"), word(1, "always"), word(2, "madvise"), word(3, "inherit")];
+pub(super) const HUGE_SHARED: &[Word] = &[
+    word(0, "never"),
+    word(1, "always"),
+    word(2, "within_size"),
+    word(3, "advise"),
+    word(4, "deny"),
+    word(5, "force"),
+];
+pub(super) const SHARED_SIZE_ENABLED: &[Word] =
+    &[word(0, "never"), word(1, "always"), word(2, "within_size"), word(3, "advise"), word(4, "inherit")];
 pub(super) const HUGE_DEFRAG: &[Word] = &[
     Word { value: 0, word: "default", in_file: false },
     word(1, "always"),

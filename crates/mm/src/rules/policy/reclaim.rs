@@ -91,6 +91,37 @@ const HUGE_ZERO: &[Since<HugeZeroRule>] = &[
     Since(v(6, 13), HugeZeroRule::Huge, ""),
 ];
 
+/// What counts as a cost of private memory or of files, by which reclaim weighs them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CostRule {
+    /// Pages that were written or came back too early, and code that was kept active.
+    Moves,
+    /// These moves 32 times, and whatever was looked at and stayed.
+    MovesAndRotations,
+}
+
+/// Read in the facts (6.1; 6.6); that it came with 6.2, from memory. What it was before 5.8 is not here.
+const COST: &[Since<CostRule>] =
+    &[Since(v(2, 6), CostRule::Moves, ""), Since(v(6, 2), CostRule::MovesAndRotations, "0538a82c39e9")];
+
+/// Where a fault of shared memory that may be huge makes a huge page, and what is done for its charge.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SharedHugeRule {
+    /// Also where it reaches beyond what is mapped, and beyond the file's end; its charge is a small page's, reclaim and all.
+    Beyond,
+    /// The same, if there is room in the group for as much as `transparent_hugepage.defrag` has a fault do.
+    BeyondIfRoom,
+    /// The same, only where what is mapped has all of it.
+    Within,
+}
+
+/// Captured in 6.1 (shmem-who, shmem-fallback) and 6.12; versions from memory.
+const SHARED_HUGE: &[Since<SharedHugeRule>] = &[
+    Since(v(2, 6), SharedHugeRule::Beyond, ""),
+    Since(v(6, 7), SharedHugeRule::BeyondIfRoom, ""),
+    Since(v(6, 11), SharedHugeRule::Within, ""),
+];
+
 /// What a write gets to part of a huge page that is mapped in parts, all of them by one address space, since others that had
 /// it are gone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -362,7 +393,9 @@ pub struct ReclaimRules {
     pub batch: LruBatchRule,
     pub anon: AnonRule,
     pub huge_fault: HugeFaultRule,
+    pub cost: CostRule,
     pub huge_zero: HugeZeroRule,
+    pub shared_huge: SharedHugeRule,
     pub part_reuse: PartReuseRule,
     pub deferred_split: DeferredSplitRule,
     pub protect: ProtectRule,
@@ -392,7 +425,9 @@ impl ReclaimRules {
             batch: at(BATCH, version),
             anon: at(ANON, version),
             huge_fault: at(HUGE_FAULT, version),
+            cost: at(COST, version),
             huge_zero: at(HUGE_ZERO, version),
+            shared_huge: at(SHARED_HUGE, version),
             part_reuse: at(PART_REUSE, version),
             deferred_split: at(DEFERRED_SPLIT, version),
             protect: at(PROTECT, version),
@@ -422,8 +457,10 @@ impl ReclaimRules {
             lru,
             batch,
             anon,
+            cost,
             huge_fault: _,
             huge_zero: _,
+            shared_huge: _,
             part_reuse: _,
             deferred_split: _,
             protect: _,
@@ -435,11 +472,11 @@ impl ReclaimRules {
             code_read: _,
             map_around: _,
             map_hit: _,
-            group_stat,
-            group_charge,
-            group_high,
-            shadow_node,
-            group_count,
+            group_stat: _,
+            group_charge: _,
+            group_high: _,
+            shadow_node: _,
+            group_count: _,
             swap,
             generations,
         } = self;
@@ -451,6 +488,12 @@ impl ReclaimRules {
             other.batch,
         );
         to.add(Of("anon", &[Reclaim], "how new anonymous pages begin"), ANON, anon, other.anon);
+        to.add(
+            Of("cost", &[Reclaim], "what reclaim of private memory and of files costs"),
+            COST,
+            cost,
+            other.cost,
+        );
         let waits = Of("congestion", BOTH, "how long a request waits for writeback");
         to.add(waits, CONGESTION, congestion, other.congestion);
         let within = Of("readahead-reclaim", BOTH, "what reclaim for a page that is read ahead leaves alone");
@@ -460,6 +503,17 @@ impl ReclaimRules {
         let writes = Of("write-use", BOTH, "whether write calls make pages of files active");
         to.add(writes, WRITE_USE, write_use, other.write_use);
         swap.visit(other.swap, to);
+        generations.visit(other.generations, to);
+        self.visit_groups(other, to);
+        self.visit_spaces(other, to);
+        self.visit_files(other, to);
+    }
+
+    /// The rules of groups.
+    fn visit_groups(&mut self, other: Self, to: &mut List) {
+        use Mechanism::{Generations, Reclaim};
+        const BOTH: &[Mechanism] = &[Reclaim, Generations];
+        let Self { group_stat, group_charge, group_high, shadow_node, group_count, .. } = self;
         let stat = Of("group-stat", BOTH, "how old the figures of groups are that reclaim goes by");
         to.add(stat, GROUP_STAT, group_stat, other.group_stat);
         let charge = Of("group-charge", BOTH, "pages that a CPU charges to a group at a time");
@@ -470,19 +524,18 @@ impl ReclaimRules {
         to.add(nodes, SHADOW_NODE, shadow_node, other.shadow_node);
         let count = Of("group-count", BOTH, "whether vmstat counts what is reclaimed in a group");
         to.add(count, GROUP_COUNT, group_count, other.group_count);
-        generations.visit(other.generations, to);
-        self.visit_spaces(other, to);
-        self.visit_files(other, to);
     }
 
     /// The rules of huge pages and of protection.
     fn visit_spaces(&mut self, other: Self, to: &mut List) {
         use Mechanism::{AddressSpaces, HugePages};
-        let Self { huge_fault, huge_zero, part_reuse, deferred_split, protect, .. } = self;
+        let Self { huge_fault, huge_zero, shared_huge, part_reuse, deferred_split, protect, .. } = self;
         let fault = Of("huge-fault", &[HugePages], "how hard a fault tries for a huge page");
         to.add(fault, HUGE_FAULT, huge_fault, other.huge_fault);
         let zero = Of("huge-zero", &[HugePages], "what a write to the huge page of zeros gets");
         to.add(zero, HUGE_ZERO, huge_zero, other.huge_zero);
+        let shared = Of("shared-huge", &[HugePages], "where a fault of shared memory makes a huge page");
+        to.add(shared, SHARED_HUGE, shared_huge, other.shared_huge);
         let part = Of(
             "part-reuse",
             &[HugePages],

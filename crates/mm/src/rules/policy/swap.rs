@@ -36,16 +36,29 @@ const LARGE: &[Since<SwapLargeRule>] = &[
     Since(v(6, 10), SwapLargeRule::Whole, ""),
 ];
 
+/// Whether folios of several pages of shared memory go to swap in one piece, where it has as many slots in a row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SharedLargeRule {
+    /// They are split first.
+    Split,
+    /// They do.
+    Whole,
+}
+
+/// Read in the facts (6.1, 6.6: always split); captured in 6.12 (shmem-huge). That it began with 6.12 is from memory.
+const SHARED_LARGE: &[Since<SharedLargeRule>] =
+    &[Since(v(2, 6), SharedLargeRule::Split, ""), Since(v(6, 12), SharedLargeRule::Whole, "809bc86517cc")];
+
 /// What is read with a page of shared memory that comes from swap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SharedSwapInRule {
     /// The slots around, more of them the more of what was read so was wanted.
     Cluster,
-    /// The same on a disk; nothing where swap needs no queue.
+    /// The same on a disk; where swap needs no queue nothing, but for what the page went to swap with, as long as that is in one piece.
     Alone,
 }
 
-/// Captured on both sides (shared-loop, 6.12 and 6.18); version and commit from memory.
+/// Captured on both sides (shared-loop, shmem-back, 6.12 and 6.18); version and commit from memory.
 const SHARED_IN: &[Since<SharedSwapInRule>] = &[
     Since(v(2, 6), SharedSwapInRule::Cluster, ""),
     Since(v(6, 14), SharedSwapInRule::Alone, "1dd44c0af4fa"),
@@ -171,6 +184,7 @@ const PLUG: &[Since<PlugRule>] = &[
 pub struct SwapRules {
     pub zero: SwapZeroRule,
     pub large: SwapLargeRule,
+    pub shared_large: SharedLargeRule,
     pub shared_in: SharedSwapInRule,
     pub private_in: PrivateSwapInRule,
     pub synchronous_in: SynchronousSwapInRule,
@@ -187,6 +201,7 @@ impl SwapRules {
         Self {
             zero: at(ZERO, version),
             large: at(LARGE, version),
+            shared_large: at(SHARED_LARGE, version),
             shared_in: at(SHARED_IN, version),
             private_in: at(PRIVATE_IN, version),
             synchronous_in: at(SYNCHRONOUS_IN, version),
@@ -199,11 +214,17 @@ impl SwapRules {
     }
 
     pub(super) fn visit(&mut self, other: Self, to: &mut List) {
-        let Self { zero, large, shared_in, private_in, synchronous_in, .. } = self;
+        let Self { zero, large, shared_large, shared_in, private_in, synchronous_in, .. } = self;
         let zeros = Of("swap-zero", &[Reclaim, Generations], "whether pages of zeros are written to swap");
         to.add(zeros, ZERO, zero, other.zero);
         let whole = Of("swap-large", &[HugePages], "whether large pages go to swap in one piece");
         to.add(whole, LARGE, large, other.large);
+        let shared = Of(
+            "swap-shared-large",
+            &[HugePages],
+            "whether large pages of shared memory go to swap in one piece",
+        );
+        to.add(shared, SHARED_LARGE, shared_large, other.shared_large);
         let shared = Of(
             "swap-shared-in",
             &[Reclaim, Generations],
