@@ -108,7 +108,7 @@ fn what_cannot_be_asked_is_one_line() {
         ),
         (
             of_experiment(&["--to", "linux-6.12", "--variant", "udp"]),
-            "has no variant `udp`; did you mean `udp-0`? It has udp-full, ",
+            "has no variant `udp`; did you mean `udp-full`? It has udp-full, ",
         ),
         (of_experiment(&["--from", "udp-full", "--to", "sctp-0"]), "differ in workload, too"),
         (

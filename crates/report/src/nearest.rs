@@ -9,9 +9,9 @@ use mm::{KNOBS, KnobError};
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let likeness = |candidate: &str| {
         let (name, candidate) = (name.to_lowercase(), candidate.to_lowercase());
-        // A part of a long name is as good as a slip of the finger, and more so the more of it: `pcp_batch` for `vm.pcp_batch_scale_max`.
+        // A part of a long name is better than any slip of the finger: `pcp_batch` for `vm.pcp_batch_scale_max`.
         if name.len() >= 3 && candidate.contains(&name) {
-            0.95 + 0.05 * name.len() as f64 / candidate.len() as f64
+            1.0
         } else {
             strsim::jaro_winkler(&name, &candidate)
         }

@@ -62,8 +62,8 @@ impl FileState {
 }
 
 impl<M: Machine, S> File<M, S> {
-    /// Whether the folio of `order` that page `index` would be in ends within the file; also where nobody has said how long that is.
-    pub(crate) fn ends_behind(&self, index: u32, order: Order) -> bool {
+    /// Whether it has all pages of the folio of `order` that page `index` would be in; also where nobody has said how long it is.
+    pub(crate) fn has_all_of(&self, index: u32, order: Order) -> bool {
         self.len().is_none_or(|pages| around(index, order).end <= pages)
     }
 }

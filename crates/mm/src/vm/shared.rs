@@ -149,7 +149,7 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
     /// Whether the folio that page `index` of `file` is in may be of `size`, for who maps it by `region`.
     fn may_be_shared(self, region: &Region<M>, (file, index): (&File<M>, u32), size: &Size) -> bool {
         let advised = region.huge == HugePages::Advised;
-        let within = advised || file.ends_behind(index, size.order);
+        let within = advised || file.has_all_of(index, size.order);
         let by_word = |word: u64| match word {
             ALWAYS => true,
             WITHIN_SIZE => within,

@@ -478,7 +478,7 @@ impl ReclaimRules {
             shadow_node: _,
             group_count: _,
             swap,
-            generations,
+            generations: _,
         } = self;
         to.add(Of("lru", &[Reclaim], "what has LRU lists of its own"), LRU, lru, other.lru);
         to.add(
@@ -503,8 +503,8 @@ impl ReclaimRules {
         let writes = Of("write-use", BOTH, "whether write calls make pages of files active");
         to.add(writes, WRITE_USE, write_use, other.write_use);
         swap.visit(other.swap, to);
-        generations.visit(other.generations, to);
         self.visit_groups(other, to);
+        self.generations.visit(other.generations, to);
         self.visit_spaces(other, to);
         self.visit_files(other, to);
     }
