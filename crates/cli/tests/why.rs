@@ -81,8 +81,8 @@ fn a_pair_that_is_the_same_here_is_an_answer() {
     let text = |from: &str, to: &str| {
         stdout(&["why", rec.to_str().unwrap(), MACHINE, "--from", from, "--to", to, "--seeds", "1"])
     };
-    let same = text("linux-5.14", "linux-5.15");
-    assert!(same.contains("linux-5.14 and linux-5.15 have the same rules here."), "{same}");
+    let same = text("linux-5.11", "linux-5.12");
+    assert!(same.contains("linux-5.11 and linux-5.12 have the same rules here."), "{same}");
     let idle = text("linux-6.14", "linux-6.15");
     assert!(idle.contains("none of it changes anything here, to the bit: fallback"), "{idle}");
 }

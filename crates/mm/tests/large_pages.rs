@@ -166,16 +166,88 @@ fn short_of_memory(kernel: &str) -> (Mm<Bare>, Arc<AddressSpace<Bare>>, Vpn) {
 }
 
 #[test]
-fn where_memory_is_short_large_ones_are_swapped_whole_and_come_back_small() {
+fn where_memory_is_short_large_ones_are_swapped_whole() {
     let (mm, space, start) = short_of_memory("linux-6.18");
     assert!(count(&mm, "hugepages-64kB.swpout") > 300);
     assert_eq!(count(&mm, "hugepages-64kB.split"), 0);
     assert_eq!(count(&mm, "hugepages-64kB.swpout_fallback"), 0);
-    let before = count(&mm, "hugepages-64kB.anon_fault_alloc");
+    let before = space.swapped_pages();
     assert_eq!(mm.spaces().touch_page(&space, start, Touch::Read).unwrap().1, Some(FaultKind::Swapped));
-    assert_eq!(count(&mm, "hugepages-64kB.anon_fault_alloc"), before, "one page came");
+    let back = before - space.swapped_pages();
+    assert_eq!(
+        (back, count(&mm, "hugepages-64kB.swpin_fallback")),
+        (1, 1),
+        "there is no block for it without reclaim"
+    );
     mm.spaces().exit(&space);
     check(&mm);
+}
+
+/// What a program has sent out in two pages of 64 KiB, after `change`, and touches again, in the order of `touched`: how many pages come with each.
+fn come_back<const N: usize>(
+    kernel: &str,
+    change: impl Fn(&Mm<Bare>, &AddressSpace<Bare>, Vpn),
+    touched: [u32; N],
+) -> [u32; N] {
+    let mm = machine_of(kernel, &[(Knob::Hugepages64kB, ALWAYS)]);
+    mm.spaces().set_swap(1536);
+    let space = mm.spaces().new_space();
+    let start = Vpn(PAGEBLOCK_PAGES * 8);
+    mm.spaces().mmap_at(&space, start, MapSpec::anonymous(32)).unwrap();
+    assert_eq!(faults(&mm, &space, 0..32, start), 2);
+    mm.pages_out().page_out(&space, start, 32).unwrap();
+    assert_eq!(space.swapped_pages(), 32);
+    change(&mm, &space, start);
+    let back = touched.map(|page| {
+        let before = space.swapped_pages();
+        let kind = mm.spaces().touch_page(&space, start.add(page), Touch::Read).unwrap().1;
+        assert_eq!(kind, Some(FaultKind::Swapped), "{page}");
+        (before - space.swapped_pages()) as u32
+    });
+    check(&mm);
+    assert_eq!(space.counters().major, N as u64);
+    mm.spaces().exit(&space);
+    check(&mm);
+    assert_eq!(mm.spaces().swap_pages().0, 0);
+    back
+}
+
+#[test]
+fn what_is_in_slots_in_a_row_comes_back_in_one_piece_since_6_12() {
+    let as_it_was = |_: &Mm<Bare>, _: &AddressSpace<Bare>, _: Vpn| {};
+    assert_eq!(come_back("linux-6.12", as_it_was, [5, 16]), [16, 16]);
+    assert_eq!(come_back("linux-6.11", as_it_was, [5, 4]), [1, 1]);
+}
+
+#[test]
+fn it_comes_back_in_the_sizes_that_the_region_may_have_by_then() {
+    let smaller = |mm: &Mm<Bare>, _: &AddressSpace<Bare>, _: Vpn| {
+        mm.set_knob(Knob::Hugepages64kB, NEVER).unwrap();
+        mm.set_knob(Knob::Hugepages16kB, ALWAYS).unwrap();
+    };
+    assert_eq!(come_back("linux-6.18", smaller, [5, 0, 31]), [4, 4, 4]);
+    let none = |mm: &Mm<Bare>, _: &AddressSpace<Bare>, _: Vpn| {
+        mm.set_knob(Knob::Hugepages64kB, NEVER).unwrap();
+    };
+    assert_eq!(come_back("linux-6.18", none, [5]), [1]);
+    let zswap = |mm: &Mm<Bare>, _: &AddressSpace<Bare>, _: Vpn| {
+        mm.set_knob(Knob::ZswapEnabled, 1).unwrap();
+    };
+    assert_eq!(come_back("linux-6.18", zswap, [5]), [1]);
+}
+
+#[test]
+fn of_one_that_is_there_in_part_the_rest_comes_back_page_by_page() {
+    let cut = |mm: &Mm<Bare>, space: &AddressSpace<Bare>, start: Vpn| {
+        mm.spaces().discard(space, start.add(3), 1);
+    };
+    assert_eq!(come_back("linux-6.18", cut, [5, 16]), [1, 16]);
+    let forked = |mm: &Mm<Bare>, space: &AddressSpace<Bare>, start: Vpn| {
+        let child = mm.spaces().fork(space).unwrap();
+        mm.spaces().discard(&child, start, 16);
+        mm.spaces().exit(&child);
+    };
+    assert_eq!(come_back("linux-6.18", forked, [5, 16]), [16, 16]);
 }
 
 #[test]

@@ -264,6 +264,8 @@ fn khugepaged_puts_one_in_the_place_of_small_ones_whoever_maps_them() {
     touch(&mm, &space, at.add(2 * HUGE), Touch::Write);
     assert_eq!(mm.collapses().khugepaged(), None, "nothing may be huge");
     mm.knobs().set(Knob::SharedHugepage, ALWAYS).unwrap();
+    assert_eq!(mm.collapses().khugepaged(), None, "nobody has entered");
+    mm.spaces().advise(&space, at, 3 * HUGE, HugePages::Advised);
     let tables = space.table_pages();
     mm.collapses().khugepaged().unwrap();
     assert_eq!(file.cached_pages(mm.machine()), 2 * 512 + 1, "of the third too little is there");

@@ -43,6 +43,34 @@ fn touch(mm: &Mm<Bare>, space: &AddressSpace<Bare>, vpn: Vpn, touch: Touch) -> O
     mm.spaces().touch_page(space, vpn, touch).unwrap().1
 }
 
+/// As captures of 6.12 and 6.18 show (scene zero-fork): a table of small pages that was emptied is a table still.
+#[test]
+fn a_table_that_advice_empties_is_for_small_pages_until_6_14() {
+    let again = |kernel: &str, from: u32| {
+        let mm = machine_of(1, Policy::parse(kernel).unwrap());
+        let space = mm.spaces().new_space();
+        let start = Vpn(PAGEBLOCK_PAGES * 8);
+        mm.spaces().mmap_at(&space, start, MapSpec::anonymous(2 * PAGEBLOCK_PAGES)).unwrap();
+        mm.spaces().advise(&space, start, PAGEBLOCK_PAGES, HugePages::Never);
+        let kinds = [0, PAGEBLOCK_PAGES].map(|page| touch(&mm, &space, start.add(page), Touch::Write));
+        assert_eq!(kinds, [Some(FaultKind::Minor), Some(FaultKind::Huge)]);
+        mm.spaces().advise(&space, start, PAGEBLOCK_PAGES, HugePages::AsConfigured);
+        mm.spaces().discard(&space, start.add(from), PAGEBLOCK_PAGES - from);
+        mm.spaces().discard(&space, start, from);
+        mm.spaces().discard(&space, start.add(PAGEBLOCK_PAGES), PAGEBLOCK_PAGES);
+        assert_eq!(space.resident_pages(), 0);
+        let kinds = [0, PAGEBLOCK_PAGES].map(|page| touch(&mm, &space, start.add(page), Touch::Write));
+        check(&mm);
+        mm.spaces().exit(&space);
+        check(&mm);
+        assert_eq!(kinds[1], Some(FaultKind::Huge), "it was a huge page's");
+        kinds[0]
+    };
+    assert_eq!(again("linux-6.13", 0), Some(FaultKind::Minor));
+    assert_eq!(again("linux-6.14", 0), Some(FaultKind::Huge));
+    assert_eq!(again("linux-6.14", 2), Some(FaultKind::Minor), "no call covered all of it");
+}
+
 #[test]
 fn a_page_is_faulted_in_once_and_given_back() {
     let mm = machine(0);

@@ -46,7 +46,7 @@ impl<M: Machine, S> File<M, S> {
     }
 
     /// How long it is, if anybody has said so.
-    pub(super) fn len(&self) -> Option<u32> {
+    pub(crate) fn len(&self) -> Option<u32> {
         Some(self.len.load(Relaxed)).filter(|&pages| pages != u32::MAX)
     }
 
@@ -184,20 +184,20 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         stretch.map_or(0, |stretch| self.bring(file, stretch, from))
     }
 
-    /// A fault found `part`, page `index`, in its file (`do_async_mmap_readahead`); gives how many are read.
+    /// A fault found `part`, page `index`, in its file (`do_async_mmap_readahead`); gives how many are read, if that has the mark.
     pub(crate) fn read_after_hit(
         self,
         file: &File<M, G::Space>,
         (index, part): (u32, Part),
         pattern: ReadPattern,
         from: Asker,
-    ) -> u32 {
+    ) -> Option<u32> {
         if file.len().is_none() || pattern == ReadPattern::Random {
-            return 0;
+            return None;
         }
         self.count_mapped_hits(file, 1);
         if !self.take_mark(part) {
-            return 0;
+            return None;
         }
         let means = self.means_of(file);
         let stretch = {
@@ -206,7 +206,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
             let ask = Ask { index: part.folio(index).start, pages: means.device };
             reader.marked(pages, ask, part.order, means)
         };
-        stretch.map_or(0, |stretch| self.bring(file, stretch, from))
+        Some(stretch.map_or(0, |stretch| self.bring(file, stretch, from)))
     }
 
     /// `pages` of `file` were mapped without having to be read.

@@ -30,7 +30,7 @@ impl Effort {
     /// What is done for the charge of what was asked for by `urgency`: both follow from the same flags.
     pub(crate) const fn of(urgency: Urgency) -> Self {
         match urgency {
-            Urgency::Waits | Urgency::TriesHard | Urgency::Atomic => Self::Full,
+            Urgency::Waits | Urgency::TriesHard | Urgency::Atomic | Urgency::Reclaims => Self::Full,
             Urgency::Tries | Urgency::Once => Self::Little,
             Urgency::NoWait | Urgency::Never => Self::None,
         }

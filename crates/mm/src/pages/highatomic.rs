@@ -86,6 +86,21 @@ mod tests {
     }
 
     #[test]
+    fn who_reclaims_may_have_the_last_page() {
+        let mm = mm("linux-6.18");
+        let take = |urgency| {
+            let request = Request { urgency, ..Request::KERNEL };
+            (0..PAGES).take_while(|_| mm.alloc(request).is_ok()).count() as u32
+        };
+        let [first, atomic] = [take(Urgency::NoWait), take(Urgency::Atomic)];
+        let left = mm.zones()[0].free_pages();
+        assert!(first > 0 && atomic > 0 && left > 0, "{first} {atomic} {left}");
+        // A CPU keeps some pages back besides.
+        assert!(take(Urgency::Reclaims) >= left);
+        assert_eq!(mm.zones()[0].free_pages(), 0);
+    }
+
+    #[test]
     fn since_5_9_atomic_requests_for_pages_pass_over_a_boost() {
         let gets = |policy: &str, request: Request| {
             let mm = mm(policy);

@@ -24,6 +24,8 @@ pub enum Urgency {
     /// As [`Self::Tries`] without `__GFP_NORETRY`: reclaims and compacts as those that wait do, for as long as such an order is
     /// worth it, but wakes nobody, and a no is no shortage of memory (`GFP_TRANSHUGE` since 4.6).
     TriesHard,
+    /// Of a task that reclaims at that moment (`PF_MEMALLOC`): does not wait, and may have the last page.
+    Reclaims,
 }
 
 impl Urgency {

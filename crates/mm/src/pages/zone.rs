@@ -66,6 +66,8 @@ impl AllocFlags {
     pub(crate) const FAIR: Self = Self(1 << 5);
     /// The preferred zone is a low one, for which policies by price look at who asks.
     pub(crate) const LOW: Self = Self(1 << 6);
+    /// No mark holds, and nothing is kept.
+    pub(crate) const NO_WATERMARKS: Self = Self(1 << 7);
 
     #[inline]
     #[must_use]
@@ -406,6 +408,9 @@ impl<M: Machine> Zone<M> {
     ) -> bool {
         let usable_tail = order.pages() - 1;
         let mut free = self.free_pages().saturating_sub(usable_tail);
+        if flags.has(AllocFlags::NO_WATERMARKS) {
+            return free > 0;
+        }
         if !flags.has(AllocFlags::RESERVES) {
             free = free.saturating_sub(match self.withheld {
                 WithheldRule::FreeOnly => self.stat.free_highatomic(),

@@ -39,10 +39,14 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         if let Some(block) = self.pages().search(self.ground, search) {
             return Ok(block);
         }
-        let result = if request.urgency.may_reclaim() {
-            self.reclaim_and_retry(search, first)
-        } else {
-            Err(AllocError::WouldWait)
+        let result = match request.urgency {
+            urgency if urgency.may_reclaim() => self.reclaim_and_retry(search, first),
+            Urgency::Reclaims => {
+                let anyway = search.flags.with(AllocFlags::NO_WATERMARKS);
+                let found = self.pages().search(self.ground, Search { flags: anyway, ..search });
+                found.ok_or(AllocError::WouldWait)
+            }
+            _ => Err(AllocError::WouldWait),
         };
         if let Err(error) = result {
             SlowEvents::bump(&first.stat().slow().failed);
@@ -216,7 +220,8 @@ fn urgent(request: &Request) -> AllocFlags {
         | Urgency::Never
         | Urgency::Tries
         | Urgency::Once
-        | Urgency::TriesHard => AllocFlags::NONE,
+        | Urgency::TriesHard
+        | Urgency::Reclaims => AllocFlags::NONE,
         Urgency::Atomic if request.order > Order::ZERO => {
             AllocFlags::MIN_RESERVE.with(AllocFlags::NON_BLOCK).with(AllocFlags::HIGHATOMIC)
         }

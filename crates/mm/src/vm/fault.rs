@@ -209,12 +209,14 @@ pub(super) struct Found {
     pub(super) source: Source,
     /// Pages that come from the disk.
     pub(super) reads: u32,
+    /// The fault gave up its locks to have something read, for itself or ahead, and begins anew (`VM_FAULT_RETRY`).
+    pub(super) begins_anew: bool,
 }
 
 impl Found {
     /// It was there, or begins as zeros.
     pub(super) const fn in_memory(part: Part) -> Self {
-        Self { part, source: Source::Memory, reads: 0 }
+        Self { part, source: Source::Memory, reads: 0, begins_anew: false }
     }
 
     /// What the fault was, which is of `kind` where that did not take long.
@@ -518,6 +520,9 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         let Some(Swapped { group, came, device, read }) = self.swap().swapped(slot) else { return Ok(None) };
         if read != SlotRead::Alone {
             return self.swap_in_ahead(site, entry, (slot, read));
+        }
+        if let Some(done) = self.swap_in_large(site, slot) {
+            return Ok(Some(done));
         }
         let pfn = self.alloc_page(site, Contents::Swapped)?;
         if group != GroupId::ROOT {

@@ -13,6 +13,7 @@ use super::{FaultError, MapError, Table, Vpn};
 use super::{SpacesDoor, SpacesGround};
 use crate::ground::ids::{Order, PAGEBLOCK_PAGES};
 use crate::ground::machine::{Access, Chore, Line, LineKind, Machine};
+use crate::ground::sync::Relaxed;
 use crate::lru::page::Mapping;
 use crate::pages::request::AllocError;
 
@@ -58,6 +59,8 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         self.machine().spend(Chore::Fork, 1);
         // A member of the family before it has pages: who looks for the entries of a page finds all.
         let child = self.new_relative(parent);
+        // `khugepaged_fork`
+        child.entered.store(parent.entered.load(Relaxed), Relaxed);
         // The kernel holds the parent's mmap_lock for writing all the while; nothing is mapped or unmapped meanwhile.
         let changes = parent.changes.lock_local(self.machine());
         // Memory for tables may have to be reclaimed, and reclaim looks regions up: their lock is not held for long.

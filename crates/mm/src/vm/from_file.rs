@@ -22,6 +22,13 @@ use crate::rules::policy::{CodeReadRule, MapAroundRule, MapHitRule};
 /// Pages that a read maps with the one that it is for, at most, that one too: `fault_around_bytes` is 64 KiB by default.
 const AROUND: u32 = 16;
 
+/// A fault that has to read gives up the locks that it holds for that, and begins anew when it has (`VM_FAULT_RETRY`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Try {
+    First,
+    AfterRead,
+}
+
 /// The entry that maps a page of a file.
 fn entry_of(part: Part, bits: u64) -> Entry {
     match part.order {
@@ -42,11 +49,18 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
             }
         }
         if site.touch == Touch::Read {
-            if let Some(pfn) = self.map_around(site, file, first) {
+            if let Some(pfn) = self.map_around(site, file, (first, Try::First)) {
                 return Ok(Some(Faulted { pfn, kind: FaultKind::Minor, reads: 0 }));
             }
         }
         let found = self.file_page(site, file, first)?;
+        let kind = found.kind(FaultKind::Minor);
+        if found.begins_anew && site.touch == Touch::Read {
+            if let Some(pfn) = self.map_around(site, file, (first, Try::AfterRead)) {
+                self.lru().put_page(found.part.head());
+                return Ok(Some(Faulted { pfn, kind, reads: found.reads }));
+            }
+        }
         if in_memory {
             if let Some(done) = self.map_whole(site, file, &found) {
                 return Ok(Some(done));
@@ -69,7 +83,7 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         if shared && site.touch == Touch::Write {
             self.files().mark_dirty(head);
         }
-        Ok(Some(Faulted { pfn: part.pfn, kind: found.kind(FaultKind::Minor), reads: found.reads }))
+        Ok(Some(Faulted { pfn: part.pfn, kind, reads: found.reads }))
     }
 
     /// The bits of an entry that maps a page of `file`.
@@ -98,7 +112,7 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
             };
             let (part, source) = self.files().file_page(file, index, (Wanted::Contents, from))?;
             let reads = reads + u32::from(source == Source::Disk);
-            return Ok(Found { part, source: Source::Disk, reads });
+            return Ok(Found { part, source: Source::Disk, reads, begins_anew: true });
         }
         if !on_disk {
             if let Some(part) = self.add_shared(site, file, index) {
@@ -108,17 +122,22 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         let from =
             if on_disk { from } else { Asker { large: Large(self.huge_urgency(&site.region)), ..from } };
         let (part, source) = self.files().file_page(file, index, (Wanted::Contents, from))?;
-        let reads = if on_disk && source == Source::Memory {
-            self.files().read_after_hit(file, (index, part), pattern, from)
-        } else {
-            u32::from(source == Source::Disk)
-        };
-        Ok(Found { part, source, reads })
+        if on_disk && source == Source::Memory {
+            let ahead = self.files().read_after_hit(file, (index, part), pattern, from);
+            let (reads, begins_anew) = (ahead.unwrap_or(0), ahead.is_some());
+            return Ok(Found { part, source, reads, begins_anew });
+        }
+        Ok(Found { part, source, reads: u32::from(source == Source::Disk), begins_anew: false })
     }
 
     /// Maps those pages around the fault that are in memory, within its region, its table and an aligned stretch of
     /// [`AROUND`]. Gives the page that the fault is for, if that is among them.
-    fn map_around(self, site: &Site<'_, M>, file: &Arc<File<M>>, first: u32) -> Option<Pfn> {
+    fn map_around(
+        self,
+        site: &Site<'_, M>,
+        file: &Arc<File<M>>,
+        (first, attempt): (u32, Try),
+    ) -> Option<Pfn> {
         let start = Vpn(site.vpn.0 / AROUND * AROUND).max(site.region.start);
         let end = Vpn(site.vpn.0 / AROUND * AROUND + AROUND).min(site.region.end);
         let index_of = |vpn: Vpn| first + (vpn.0 - site.region.start.0);
@@ -143,7 +162,7 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
             }
             self.map_part(site, &mut held, (vpn, part), bits);
             beside += u32::from(vpn != site.vpn);
-            hits += self.hits_of(part, vpn == site.vpn);
+            hits += self.hits_of(part, vpn == site.vpn && attempt == Try::First);
             let is_whole = file.kind() != FileKind::Memory || site.region.has_folio(vpn, part.order);
             if last != Some(head) && is_whole {
                 self.map_rest(site, &mut held, (vpn, part, first), file);
@@ -158,7 +177,7 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         here.is_present().then(|| here.pfn())
     }
 
-    /// What mapping `part` takes off the faults that had to be read; `is_own`: the fault is for it.
+    /// What mapping `part` takes off the faults that had to be read; `is_own`: the fault is for it, and did not have to read it.
     fn hits_of(self, part: Part, is_own: bool) -> u32 {
         let came_back = self.lru().page(part.head()).has(PageFlag::Workingset);
         let counts = match self.rules().reclaim.map_hit {
@@ -194,6 +213,10 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         }
         let (region, table) = (&site.region, vpn.table_start());
         let folio = part.folio(first + (vpn.0 - region.start.0));
+        // That of the last page of a file on disk is left to the stretch around the fault.
+        if file.kind() != FileKind::Memory && file.len().is_some_and(|pages| folio.end >= pages) {
+            return;
+        }
         let page = self.lru().page(part.head());
         let mut mapped = 0;
         for index in folio.start.max(first)..folio.end {

@@ -24,10 +24,11 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
     pub(super) fn fault_huge(self, site: &Site<'_, M>) -> Option<Faulted> {
         let start = site.vpn.table_start();
         let wanted = site.region.has_table(start) && self.spaces().may_be_huge(&site.region);
-        if !wanted || site.table.lock(self.machine()).state.used > 0 {
+        let has_entries = |held: Held<'_, M>| held.state.used > 0 || held.state.is_small;
+        if !wanted || has_entries(site.table.lock(self.machine())) {
             return None;
         }
-        self.collapses().wake_khugepaged();
+        self.collapses().enter(site.space);
         self.machine().spend(Chore::Fault, 1);
         if site.touch == Touch::Read && self.spaces().uses_huge_zero() {
             return self.map_huge_zeros(site);

@@ -2,9 +2,9 @@
 //! pages in a round (`transparent_hugepage.khugepaged.*`). A round goes on where the one before ended; what it does with a
 //! table is in `collapse`.
 //!
-//! It begins with the first fault where a huge page may be, as Linux's does (`khugepaged_enter_vma`), whether there is one or
-//! not, or as shared memory is mapped that may have one. Linux's knows only address spaces that have had such a fault, and learns of regions also as they are mapped, merged
-//! or advised; this one looks at all that may be huge.
+//! It knows the address spaces that have entered (`khugepaged_enter_vma`): by a fault where a huge page may be, whether there is one or
+//! not; as shared memory is mapped that may have one; as a region of theirs grows by what is mapped beside it, or is advised; and the
+//! children of such. Of these it looks at all that may be huge by then. What may be huge only since a knob was set is nothing to it before that.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -48,12 +48,41 @@ impl<M: Machine> Khugepaged<M> {
 }
 
 impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
-    /// A fault is where a huge page may be: khugepaged is to look at its address space from now on.
+    /// khugepaged is to look at `space` from now on.
     #[inline]
-    pub(super) fn wake_khugepaged(self) {
+    pub(super) fn enter(self, space: &AddressSpace<M>) {
+        if space.entered.load(Relaxed) == 0 {
+            space.entered.store(1, Relaxed);
+        }
         let works = &self.own().khugepaged.works;
         if works.load(Relaxed) == 0 && works.swap(1, Relaxed) == 0 {
             self.machine().wake(Daemon::Khugepaged);
+        }
+    }
+
+    /// `region` of `space` is to be mapped: shared memory that may be huge is entered then. Other memory is by a fault.
+    pub(super) fn note_shared(self, space: &AddressSpace<M>, region: &Region<M>) {
+        if region.shared_file().is_some() && self.range(region).is_some() {
+            self.enter(space);
+        }
+    }
+
+    /// `pages` were mapped at `start`: where a region before or after them has become one with them, that is entered.
+    pub(super) fn note_merged(self, space: &AddressSpace<M>, (start, pages): (Vpn, u32)) {
+        let region = space.region_of(self.machine(), start).map(|(region, _)| region);
+        if region.is_some_and(|region| region.pages() > pages && self.range(&region).is_some()) {
+            self.enter(space);
+        }
+    }
+
+    /// The pages from `start` to before `end` of `space` are to be huge, a program says.
+    pub(super) fn note_advised(self, space: &AddressSpace<M>, (start, end): (Vpn, Vpn)) {
+        let may_be = {
+            let regions = space.regions.lock_local(self.machine());
+            regions.within(start, end).any(|region| self.range(region).is_some())
+        };
+        if may_be {
+            self.enter(space);
         }
     }
 
@@ -88,11 +117,11 @@ impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
         self.knobs().decide(self.machine(), Knob::KhugepagedScanSleep, |ms| Nanos(ms * 1_000_000))
     }
 
-    /// Address spaces with a region that may be huge, by number.
+    /// Address spaces that have entered and have a region that may be huge, by number.
     fn spaces_to_scan(self) -> Vec<Arc<AddressSpace<M>>> {
         let mut spaces = self.spaces().all_spaces();
-        // One that has entered is come back to, whether or not it has pages of its own yet.
-        spaces.retain(|space| !self.ranges(space, |_| true).is_empty());
+        // One is come back to, whether or not it has pages of its own yet.
+        spaces.retain(|space| space.entered.load(Relaxed) == 1 && !self.ranges(space, |_| true).is_empty());
         spaces.sort_unstable_by_key(|space| space.id.0);
         spaces
     }
@@ -108,18 +137,20 @@ impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
     /// The tables of `space` that lie in regions that may be huge, of those that are `wanted`.
     fn ranges(self, space: &AddressSpace<M>, wanted: impl Fn(&Region<M>) -> bool) -> Vec<Range> {
         let regions = space.regions.lock_local(self.machine());
-        let ranges = regions.iter().filter_map(|region| {
-            let first = Vpn(region.start.0.checked_next_multiple_of(PAGEBLOCK_PAGES)?);
-            let end = region.end.table_start();
-            let is_shared = region.shared_file().is_some();
-            let may_be = if is_shared {
-                first < end && self.faults().may_be_huge_shared(region, first)
-            } else {
-                self.spaces().may_be_huge(region)
-            };
-            (may_be && wanted(region) && first < end).then_some(Range { first, end, is_shared })
-        });
-        ranges.collect()
+        regions.iter().filter_map(|region| self.range(region).filter(|_| wanted(region))).collect()
+    }
+
+    /// The tables that lie in `region`, if that may be huge and has any.
+    fn range(self, region: &Region<M>) -> Option<Range> {
+        let first = Vpn(region.start.0.checked_next_multiple_of(PAGEBLOCK_PAGES)?);
+        let end = region.end.table_start();
+        let is_shared = region.shared_file().is_some();
+        let may_be = if is_shared {
+            first < end && self.faults().may_be_huge_shared(region, first)
+        } else {
+            self.spaces().may_be_huge(region)
+        };
+        (may_be && first < end).then_some(Range { first, end, is_shared })
     }
 
     /// Looks at tables from `next` on until it has looked at as many pages as a round may, with those that are `done`. Gives

@@ -26,24 +26,32 @@ const MADVISE: u64 = 2;
 const INHERIT: u64 = 3;
 
 /// A size: its order, the knob that says who may have it, and what is counted of it.
-struct Size {
+pub(super) struct Size {
     order: u8,
     knob: Knob,
     counters: [&'static str; EVENTS],
 }
 
+impl Size {
+    pub(super) const fn order(&self) -> Order {
+        Order::new(self.order).expect("it is smaller than a block")
+    }
+}
+
 /// Events of a size, under the names of its `stats`.
 #[derive(Clone, Copy)]
-enum SizeEvent {
+pub(super) enum SizeEvent {
     FaultAlloc,
     FaultFallback,
     Split,
     SplitDeferred,
     SwapOut,
     SwapOutFallback,
+    SwapIn,
+    SwapInFallback,
 }
 
-const EVENTS: usize = SizeEvent::SwapOutFallback as usize + 1;
+const EVENTS: usize = SizeEvent::SwapInFallback as usize + 1;
 
 macro_rules! size {
     ($order:literal, $knob:ident, $name:literal) => {
@@ -57,6 +65,8 @@ macro_rules! size {
                 concat!("hugepages-", $name, ".split_deferred"),
                 concat!("hugepages-", $name, ".swpout"),
                 concat!("hugepages-", $name, ".swpout_fallback"),
+                concat!("hugepages-", $name, ".swpin"),
+                concat!("hugepages-", $name, ".swpin_fallback"),
             ],
         }
     };
@@ -153,63 +163,100 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         self.knobs().decide(self.machine(), knob, |of_size| allows(of_size, of_all))
     }
 
+    /// The sizes that anonymous pages of `region` may have, the largest first.
+    pub(super) fn sizes_of(self, region: &Region<M>) -> impl Iterator<Item = &'static Size> {
+        SIZES.iter().filter(move |size| self.may_be_of(region, size.knob))
+    }
+
     /// Maps the largest page that the region may have at `site` and whose place is empty, if there is one. `None`: a single page
     /// it is to be.
     pub(super) fn fault_large(self, site: &Site<'_, M>) -> Option<Faulted> {
-        let allowed = |size: &&Size| self.may_be_of(&site.region, size.knob);
-        SIZES.iter().filter(allowed).find_map(|size| self.install_large(site, Order::new(size.order)?))
+        self.sizes_of(&site.region).find_map(|size| self.install_large(site, size.order()))
     }
 
     fn install_large(self, site: &Site<'_, M>, order: Order) -> Option<Faulted> {
-        let first = Vpn(site.vpn.0 >> order.get() << order.get());
-        let is_within = site.region.start <= first && first.add(order.pages()) <= site.region.end;
-        if !is_within || !is_empty(&site.table.lock(self.machine()), first, order) {
+        let place = LargePlace::around(site, order)?;
+        if !place.is_empty(&site.table.lock(self.machine())) {
             return None;
         }
-        let events = &self.own().events.sizes;
         let Ok(pfn) = self.alloc_huge(site, order) else {
-            events.bump(order, SizeEvent::FaultFallback);
+            self.count_size(order, SizeEvent::FaultFallback);
             return None;
         };
-        let page = self.lru().page(pfn);
-        let index = site.region.anon_index(first);
-        page.init(Mapping::Anon(site.space.family), index, &[PageFlag::SwapBacked]);
-        page.note_placement(site.region.placement);
-        let held = site.lock(self.machine(), Entry::NONE).filter(|held| is_empty(held, first, order));
+        self.make_large(site, pfn, place);
+        let held = site.lock(self.machine(), Entry::NONE).filter(|held| place.is_empty(held));
         let Some(mut held) = held else {
             self.lru().put_page(pfn);
             return None;
         };
-        self.map_parts(site, &mut held, (first, pfn, order));
-        events.bump(order, SizeEvent::FaultAlloc);
+        self.map_parts(site, &mut held, (pfn, place));
+        self.count_size(order, SizeEvent::FaultAlloc);
         if site.region.locked {
             self.unevictable().mlock_new(pfn);
         }
         // The lock is held to the end, as for a single page.
         self.lru().lru_add_by(pfn, site.by());
-        Some(Faulted { pfn: pfn.add(site.vpn.0 - first.0), kind: FaultKind::Minor, reads: 0 })
+        Some(Faulted { pfn: place.part(site, pfn), kind: FaultKind::Minor, reads: 0 })
     }
 
-    /// Maps the page of `order` at `pfn`, to which the caller has one reference, from `first` on.
-    fn map_parts(self, site: &Site<'_, M>, held: &mut Held<'_, M>, (first, pfn, order): (Vpn, Pfn, Order)) {
+    /// The block at `pfn` becomes a page of `site`'s own at `place`, that nothing is known of.
+    pub(super) fn make_large(self, site: &Site<'_, M>, pfn: Pfn, place: LargePlace) {
+        let (page, index) = (self.lru().page(pfn), site.region.anon_index(place.first));
+        page.init(Mapping::Anon(site.space.family), index, &[PageFlag::SwapBacked]);
+        page.note_placement(site.region.placement);
+    }
+
+    /// Maps the page at `pfn`, to which the caller has one reference, at `place`.
+    pub(super) fn map_parts(
+        self,
+        site: &Site<'_, M>,
+        held: &mut Held<'_, M>,
+        (pfn, place): (Pfn, LargePlace),
+    ) {
         let page = self.lru().page(pfn);
         let write = if site.region.protection.allows(Touch::Write) { bit::WRITE } else { 0 };
         let bits = write | bit::ACCESSED | bit::DIRTY | bit::EXCLUSIVE;
-        for part in 0..order.pages() {
+        for part in 0..place.order.pages() {
             if part > 0 {
                 page.get();
                 // Each frame's descriptor says that it is the process's own.
                 self.machine().touch(Line { kind: LineKind::Frame, index: pfn.0 + part }, Access::Write);
             }
             page.add_mapped();
-            held.set(first.add(part), Entry::of(pfn.add(part), bits).part_of(order));
+            held.set(place.first.add(part), Entry::of(pfn.add(part), bits).part_of(place.order));
         }
         let node = self.pages().node_of_page(pfn);
-        site.space.stat.count_pages(PageKind::Anon, node, i64::from(order.pages()));
+        site.space.stat.count_pages(PageKind::Anon, node, i64::from(place.order.pages()));
+    }
+
+    pub(super) fn count_size(self, order: Order, event: SizeEvent) {
+        self.own().events.sizes.bump(order, event);
     }
 }
 
-/// Whether the table, which is held, has nothing from `first` on for a page of `order`.
-fn is_empty<M: Machine>(held: &Held<'_, M>, first: Vpn, order: Order) -> bool {
-    held.huge() == Entry::NONE && (0..order.pages()).all(|part| held.entry(first.add(part)) == Entry::NONE)
+/// Where a large page lies in an address space.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct LargePlace {
+    pub(super) first: Vpn,
+    pub(super) order: Order,
+}
+
+impl LargePlace {
+    /// Where one of `order` with the page of `site` in it would lie, if that is within its region.
+    pub(super) fn around<M: Machine>(site: &Site<'_, M>, order: Order) -> Option<Self> {
+        let first = Vpn(site.vpn.0 >> order.get() << order.get());
+        let is_within = site.region.start <= first && first.add(order.pages()) <= site.region.end;
+        is_within.then_some(Self { first, order })
+    }
+
+    /// Whether the table, which is held, has nothing there.
+    fn is_empty<M: Machine>(self, held: &Held<'_, M>) -> bool {
+        let is_empty = |part: u32| held.entry(self.first.add(part)) == Entry::NONE;
+        held.huge() == Entry::NONE && (0..self.order.pages()).all(is_empty)
+    }
+
+    /// The frame that `site` is about, of the page here at `pfn`.
+    pub(super) fn part<M: Machine>(self, site: &Site<'_, M>, pfn: Pfn) -> Pfn {
+        pfn.add(site.vpn.0 - self.first.0)
+    }
 }

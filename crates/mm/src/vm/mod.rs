@@ -52,6 +52,7 @@ mod swap_behind;
 mod swap_beside;
 mod swap_cluster;
 mod swap_kept;
+mod swap_large;
 mod swap_queue;
 mod table;
 #[cfg(test)]

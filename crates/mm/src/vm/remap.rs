@@ -237,6 +237,7 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
                     let entry = held.set(part.from.add(page), Entry::NONE);
                     to.set(part.to.add(page), entry);
                 });
+                held.state.is_small = false;
             } else {
                 to.set_huge(held.set_huge(Entry::NONE));
             }

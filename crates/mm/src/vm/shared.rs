@@ -13,7 +13,7 @@ use super::fault::{FaultKind, Faulted, Found, Site};
 use super::region::{Backing, HugePages, Region};
 use super::space::AddressSpace;
 use super::table::{Held, Table};
-use super::{CollapseDoor, FaultDoor, File, FileKind, MemoryFile, SpacesGround, TablesDoor, Touch, Vpn};
+use super::{FaultDoor, File, FileKind, MemoryFile, SpacesGround, TablesDoor, Touch, Vpn};
 use crate::cache::{Asker, Part};
 use crate::ground::ids::{Order, PAGEBLOCK_PAGES};
 use crate::ground::machine::{Chore, Machine};
@@ -111,17 +111,6 @@ impl<M: Machine> Site<'_, M> {
     }
 }
 
-impl<M: Machine, G: SpacesGround<M>> CollapseDoor<'_, M, G> {
-    /// `region` is to be mapped: if it is shared memory that may be huge, khugepaged is to look at it (`khugepaged_enter_vma`). Other memory it
-    /// comes to know by a fault.
-    pub(super) fn note_shared(self, region: &Region<M>) {
-        let Some(first) = region.start.0.checked_next_multiple_of(PAGEBLOCK_PAGES).map(Vpn) else { return };
-        if region.shared_file().is_some() && self.faults().may_be_huge_shared(region, first) {
-            self.wake_khugepaged();
-        }
-    }
-}
-
 impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
     /// Whether huge pages may be put in the place of small ones of shared memory that `region` has at `vpn`, or come there at a fault.
     pub(super) fn may_be_huge_shared(self, region: &Region<M>, vpn: Vpn) -> bool {
@@ -177,7 +166,7 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
             if !self.may_be_shared(&site.region, (file, index), size) {
                 continue;
             }
-            self.collapses().wake_khugepaged();
+            self.collapses().enter(site.space);
             let fits = self.rules().reclaim.shared_huge != SharedHugeRule::Within
                 || site.region.has_folio(site.vpn, size.order);
             if !fits || !self.shared().has_room_for(file, index, size.order) {

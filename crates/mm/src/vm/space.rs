@@ -76,6 +76,8 @@ pub struct AddressSpace<M: Machine> {
     pub(super) moved: AtomicU32,
     /// 1 if it uses the huge page of zeros.
     pub(super) huge_zero: AtomicU32,
+    /// 1 if khugepaged knows of it.
+    pub(super) entered: AtomicU32,
     /// The group of who had the last fault in it, where pages are kept by generations: reclaim there walks its tables.
     group: AtomicU32,
     /// What of it holds zeros.
@@ -95,6 +97,7 @@ impl<M: Machine> AddressSpace<M> {
             stat: SpaceStat::new(nodes),
             moved: AtomicU32::new(0),
             huge_zero: AtomicU32::new(0),
+            entered: AtomicU32::new(0),
             group: AtomicU32::new(0),
             zeros: Locked::new(machine, LockClass::Other, id.0, Vec::new()),
         }
@@ -279,7 +282,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         let region = spec.region(start);
         self.commit(region.committed())?;
         self.note_mapper(space, &region);
-        self.collapses().note_shared(&region);
+        self.collapses().note_shared(space, &region);
         regions.insert(region);
         Ok(start)
     }
@@ -300,8 +303,10 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         let region = spec.region(start);
         self.commit(region.committed())?;
         self.note_mapper(space, &region);
-        self.collapses().note_shared(&region);
+        self.collapses().note_shared(space, &region);
+        let pages = region.pages();
         space.regions.lock_local(self.machine()).insert_merged(region);
+        self.collapses().note_merged(space, (start, pages));
         Ok(())
     }
 
@@ -321,6 +326,9 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         self.machine().spend(Chore::Regions, 1);
         let end = Vpn(start.0.saturating_add(pages));
         self.change_regions(space, start, end, |region| Region { huge, ..region });
+        if huge == HugePages::Advised {
+            self.collapses().note_advised(space, (start, end));
+        }
     }
 
     /// Takes the `pages` from `start` on out of `space`, which need not all be mapped, and gives their memory back.

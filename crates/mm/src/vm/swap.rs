@@ -304,9 +304,9 @@ impl<'a, M: Machine, G: SpacesGround<M>> SwapDoor<'a, M, G> {
         (first..first + order.pages()).for_each(|slot| self.drop_slot(slot, |this| this.held -= 1));
     }
 
-    /// Takes a frame to compress into; says whether there was one. Who reclaims may use reserves (`PF_MEMALLOC`) and never waits.
+    /// Takes a frame to compress into; says whether there was one. Who reclaims may have the last page (`PF_MEMALLOC`) and never waits.
     pub(super) fn grow_pool(self) -> bool {
-        let request = Request { urgency: Urgency::Atomic, ..Request::HIGHUSER };
+        let request = Request { urgency: Urgency::Reclaims, ..Request::HIGHUSER };
         let Ok(pfn) = self.alloc(request) else { return false };
         self.slots().pool.push(pfn);
         true

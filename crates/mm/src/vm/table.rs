@@ -38,6 +38,8 @@ pub(crate) struct TableState {
     pub(in crate::vm) frame: Option<Pfn>,
     /// Entries that are not empty; the huge one counts as one.
     pub(in crate::vm) used: u32,
+    /// It is a table of small entries, though they may be empty by now: a fault puts no huge page in its place.
+    pub(in crate::vm) is_small: bool,
 }
 
 /// A table with its lock held: the one way to change entries.
@@ -116,6 +118,7 @@ impl<M: Machine> Held<'_, M> {
         // Release pairs with the acquire of `Table::access`, which takes no lock.
         let before = Entry(slot.swap(entry.0, Release));
         self.count(before, entry);
+        self.state.is_small |= entry != Entry::NONE;
         before
     }
 
@@ -124,6 +127,7 @@ impl<M: Machine> Held<'_, M> {
         // As in `set`.
         let before = Entry(self.table.huge.swap(entry.0, Release));
         self.count(before, entry);
+        self.state.is_small = entry == Entry::NONE && self.state.used > 0;
         before
     }
 

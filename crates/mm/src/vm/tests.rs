@@ -1,5 +1,6 @@
 //! What reclaim and migration ask of address spaces: who touched a page, taking it out of all page tables, moving it.
 
+use super::region::HugePages;
 use super::{
     AddressSpace, Advice, AdviceError, AheadDoor, DirtyFolio, FaultKind, FileKind, MapSpec, MemoryLock,
     Placement, SpaceCounters, SwapDevice, Touch, Vpn, Walk, bit,
@@ -334,6 +335,8 @@ fn khugepaged_leaves_what_nobody_used_of_late() {
         assert_eq!(mm.rmap().referenced(pfn).places, 1);
     }
     mm.set_knob(Knob::TransparentHugepage, 1).unwrap();
+    assert_eq!(mm.collapses().khugepaged(), None, "nobody has entered");
+    mm.spaces().advise(&space, at, PAGEBLOCK_PAGES, HugePages::Advised);
     assert!(mm.collapses().khugepaged().is_some());
     assert_eq!(space.huge_pages(), 0);
     read(&mm, &space, at.add(9));

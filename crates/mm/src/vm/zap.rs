@@ -14,6 +14,7 @@ use super::{Table, Vpn};
 use crate::ground::ids::{Order, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::{Access, Chore, Line, LineKind, Machine};
 use crate::lru::page::Mapping;
+use crate::rules::policy::EmptyTableRule;
 
 /// What clearing entries left to be done: references to give back.
 #[derive(Debug, Default)]
@@ -36,6 +37,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         let range = (start, Vpn(start.0.saturating_add(pages)));
         for (range, pattern) in patterns(self.machine(), space, range) {
             self.tables().zap(space, range, pattern);
+            self.tables().free_emptied(space, range);
         }
     }
 }
@@ -147,6 +149,32 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
         }
     }
 
+    /// Frees the frames of the tables from `start` to before `end` that a program's advice has emptied, all of each: those that huge pages
+    /// brought with them, and others as the rule has it.
+    fn free_emptied(self, space: &AddressSpace<M>, (start, end): (Vpn, Vpn)) {
+        let frees_small = self.rules().reclaim.empty_table == EmptyTableRule::FreedByAdvice;
+        for (first, table) in space.tables.within(start, end) {
+            let held = table.lock(self.machine());
+            let is_within = start <= first && first.add(PAGEBLOCK_PAGES) <= end;
+            if is_within && (frees_small || !held.state.is_small) {
+                self.free_if_empty(space, held);
+            }
+        }
+    }
+
+    fn free_if_empty(self, space: &AddressSpace<M>, mut held: Held<'_, M>) {
+        if held.state.used > 0 {
+            return;
+        }
+        held.state.is_small = false;
+        let frame = held.state.frame.take();
+        drop(held);
+        if let Some(frame) = frame {
+            space.stat.count_tables(-1);
+            self.give_back(frame);
+        }
+    }
+
     /// Frees the frames of tables of all levels between the pages `range` that no region needs any more; the regions beside it end and
     /// begin at `neighbours`.
     pub(super) fn free_tables(self, space: &AddressSpace<M>, range: (Vpn, Vpn), neighbours: (Vpn, Vpn)) {
@@ -155,13 +183,7 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
             if first < neighbours.0 || last > neighbours.1.0 {
                 continue;
             }
-            let mut held = table.lock(self.machine());
-            let frame = if held.state.used == 0 { held.state.frame.take() } else { None };
-            drop(held);
-            if let Some(frame) = frame {
-                space.stat.count_tables(-1);
-                self.give_back(frame);
-            }
+            self.free_if_empty(space, table.lock(self.machine()));
         }
         self.free_upper(space, range, neighbours);
     }

@@ -164,7 +164,7 @@ impl<M: Machine, G: SpacesGround<M>> SwapDoor<'_, M, G> {
     }
 
     fn grow_zswap(self) -> bool {
-        let request = Request { urgency: Urgency::Atomic, ..Request::HIGHUSER };
+        let request = Request { urgency: Urgency::Reclaims, ..Request::HIGHUSER };
         let Ok(pfn) = self.alloc(request) else { return false };
         self.slots().zswap.add_frame(pfn);
         true

@@ -31,14 +31,19 @@ pub(super) struct Stretch {
 
 impl Clock {
     pub(super) fn new(sections: &Sections<'_>, marks: BTreeMap<String, VecDeque<u64>>) -> Self {
-        let first = sections.get("scene").and_then(|scene| scene.lines.first()).map_or(1, |(line, _)| *line);
+        let scene = sections.get("scene").map(|scene| &scene.lines[..]).unwrap_or_default();
+        let first = scene.first().map_or(1, |(line, _)| *line);
         let mut lines: BTreeMap<usize, VecDeque<u64>> = BTreeMap::new();
         for (_, text) in sections.get("log").map(|log| &log.lines[..]).unwrap_or_default() {
             if let Some((line, us)) = entry(text) {
                 lines.entry(line).or_default().push_back(us.saturating_mul(1000));
             }
         }
-        Self { now: Nanos(0), lines, marks, first }
+        let before: u64 = top_lines(scene.iter().map(|(_, text)| *text))
+            .filter_map(|line| lines.get(&line).and_then(VecDeque::front))
+            .sum();
+        let first_mark = marks.values().flatten().min().copied().unwrap_or(0);
+        Self { now: Nanos(first_mark.saturating_sub(before)), lines, marks, first }
     }
 
     /// What it shows.
@@ -79,6 +84,22 @@ impl Stretch {
     }
 }
 
+/// Lines of a scene before the first that makes a mark, those inside of others left out.
+fn top_lines<'a>(scene: impl Iterator<Item = &'a str>) -> impl Iterator<Item = usize> {
+    let mut depth = 0_u32;
+    let words = scene.map(|text| text.split_whitespace().next().unwrap_or_default());
+    let before = (1..).zip(words).take_while(|(_, word)| *word != "mark");
+    before.filter_map(move |(line, word)| {
+        let at = depth;
+        match word {
+            "fork" | "spawn" | "repeat" => depth += 1,
+            "end" => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        (at == 0 && word != "end").then_some(line)
+    })
+}
+
 /// `line 3: 117 us, 1 minor, 0 major faults`
 fn entry(text: &str) -> Option<(usize, u64)> {
     let (line, rest) = text.strip_prefix("line ")?.split_once(": ")?;
@@ -102,5 +123,15 @@ mod tests {
         // Nothing is known of a third time: it is over with the next mark, or before that.
         assert_eq!(clock.begin(3, Nanos(50_000), None).after(1, 1), Nanos(90_000_000));
         assert_eq!(clock.begin(3, Nanos(50_000), Some(Nanos(60_000))).after(1, 1), Nanos(60_000));
+    }
+
+    #[test]
+    fn a_scene_begins_as_long_before_its_first_mark_as_its_lines_took() {
+        let text = "@@scene\n# a\nrepeat 2\ntouch x\nend\nmark a\ntouch x\n\
+                    @@log\nline 3: 5 us, 1 minor, 0 major faults\nline 3: 7 us, 1 minor, 0 major faults\n\
+                    line 2: 12 us, 2 minor, 0 major faults\nline 6: 9 us, 0 minor, 0 major faults\n";
+        let marks = BTreeMap::from([("a".to_owned(), VecDeque::from([40_000]))]);
+        assert_eq!(Clock::new(&Sections::of(text), marks).now(), Nanos(28_000));
+        assert_eq!(Clock::new(&Sections::of(text), BTreeMap::new()).now(), Nanos(0));
     }
 }

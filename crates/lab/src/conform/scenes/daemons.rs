@@ -341,6 +341,7 @@ impl Player {
         }
         if woken.contains(&Daemon::Khugepaged) {
             mm.collapses().khugepaged();
+            self.machine.khugepaged_ran.set(Some(now));
         }
         self.machine.kswapds.program_at(now);
         if self.machine.flush.take() && (mm.files().take_flush_request() > 0 || mm.files().wants_writeback())

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use mm::knobs::StandsFor;
 use mm::vm::SwapDevice;
 use mm::{
-    Bare, CpuSpec, KNOBS, Knob, Knobs, MigrateType, Mm, Node, NodeSpec, Policy, Request, Topology, Urgency,
-    WordSize, ZoneKind,
+    Bare, CpuSpec, KNOBS, Knob, Knobs, MigrateType, Mm, Nanos, Node, NodeSpec, Policy, Request, Topology,
+    Urgency, WordSize, ZoneKind,
 };
 
 use super::daemons::{Kswapds, StatFlushes};
@@ -30,6 +30,8 @@ pub(super) struct Played {
     pub(super) settings: RefCell<Settings>,
     pub(super) flush: Cell<bool>,
     pub(super) stat_flushes: StatFlushes,
+    /// When khugepaged was woken, and had a round at once, if it has slept since.
+    pub(super) khugepaged_ran: Cell<Option<Nanos>>,
     /// Pageblocks by type, as they were at the first mark.
     types: Types,
     /// The CPU that the program runs on first.
@@ -65,6 +67,7 @@ impl Played {
             settings: RefCell::default(),
             flush: Cell::default(),
             stat_flushes: StatFlushes::of(version),
+            khugepaged_ran: Cell::default(),
             types: Types::of(sections),
             first_cpu: first_cpu(program),
             to_fill: RefCell::default(),

@@ -142,6 +142,7 @@ impl Player {
         let own = mm.spaces().mmap_at(&space, OWN_AT, MapSpec::anonymous(BUFFER.end));
         own.map_err(|error| FormatError::new(0, error.to_string()))?;
         let mut process = Process::new(FIRST, space, group, self.hints());
+        process.at = self.clock.borrow().now();
         let all = Block { at: 0, from: 0, end: self.program.len(), left: 0, line: None };
         process.blocks.push(all);
         self.touch_own(&mut process, 0..OWN);
@@ -429,7 +430,9 @@ impl Player {
             self.touch_own(process, OWN..OWN + 1);
         }
         let every = self.machine.mm.knobs().get(Knob::KhugepagedScanSleep).max(1);
-        for _ in 0..ms / every {
+        let ran = self.machine.khugepaged_ran.take();
+        let ago = ran.map_or(every, |at| process.at.0.saturating_sub(at.0) / 1_000_000);
+        for _ in 0..ms.saturating_sub(every.saturating_sub(ago)) / every {
             self.step(at, ROUND_STEPS)?;
             self.machine.mm.collapses().khugepaged();
         }

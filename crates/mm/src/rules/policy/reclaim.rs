@@ -170,6 +170,19 @@ const PROTECT: &[Since<ProtectRule>] = &[
     Since(v(6, 0), ProtectRule::WritableAtOnce, "64fe24a3e05e"),
 ];
 
+/// What becomes of a page table that `MADV_DONTNEED` empties, all of it in one range.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EmptyTableRule {
+    /// It stays as long as a region needs it; no fault puts a huge page in its place.
+    Stays,
+    /// It is freed.
+    FreedByAdvice,
+}
+
+/// Captured on both sides (zero-fork: 6.12 and 6.18); version from memory (`CONFIG_PT_RECLAIM`).
+const EMPTY_TABLE: &[Since<EmptyTableRule>] =
+    &[Since(v(2, 6), EmptyTableRule::Stays, ""), Since(v(6, 14), EmptyTableRule::FreedByAdvice, "")];
+
 /// When a request that reclaims for itself waits for pages to be written, and how long.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CongestionRule {
@@ -313,6 +326,7 @@ pub enum GroupStatRule {
 const GROUP_STAT: &[Since<GroupStatRule>] = &[
     Since(v(2, 6), GroupStatRule::AsTheyAre, ""),
     Since(v(5, 13), GroupStatRule::SumsFlushed, "2d146aa3aa84"),
+    Since(v(5, 15), GroupStatRule::AsTheyAre, "aa48e47e3906"),
     Since(v(6, 6), GroupStatRule::Flushed, ""),
 ];
 
@@ -399,6 +413,7 @@ pub struct ReclaimRules {
     pub part_reuse: PartReuseRule,
     pub deferred_split: DeferredSplitRule,
     pub protect: ProtectRule,
+    pub empty_table: EmptyTableRule,
     pub congestion: CongestionRule,
     pub readahead: ReadaheadReclaimRule,
     pub workingset: WorkingsetRule,
@@ -431,6 +446,7 @@ impl ReclaimRules {
             part_reuse: at(PART_REUSE, version),
             deferred_split: at(DEFERRED_SPLIT, version),
             protect: at(PROTECT, version),
+            empty_table: at(EMPTY_TABLE, version),
             congestion: at(CONGESTION, version),
             readahead: at(READAHEAD_RECLAIM, version),
             workingset: at(WORKINGSET, version),
@@ -464,6 +480,7 @@ impl ReclaimRules {
             part_reuse: _,
             deferred_split: _,
             protect: _,
+            empty_table: _,
             congestion,
             readahead,
             workingset,
@@ -529,7 +546,8 @@ impl ReclaimRules {
     /// The rules of huge pages and of protection.
     fn visit_spaces(&mut self, other: Self, to: &mut List) {
         use Mechanism::{AddressSpaces, HugePages};
-        let Self { huge_fault, huge_zero, shared_huge, part_reuse, deferred_split, protect, .. } = self;
+        let Self { huge_fault, huge_zero, shared_huge, part_reuse, deferred_split, .. } = self;
+        let Self { protect, empty_table, .. } = self;
         let fault = Of("huge-fault", &[HugePages], "how hard a fault tries for a huge page");
         to.add(fault, HUGE_FAULT, huge_fault, other.huge_fault);
         let zero = Of("huge-zero", &[HugePages], "what a write to the huge page of zeros gets");
@@ -546,6 +564,8 @@ impl ReclaimRules {
         to.add(gone, DEFERRED_SPLIT, deferred_split, other.deferred_split);
         let again = Of("protect", &[AddressSpaces], "pages that may be written to again");
         to.add(again, PROTECT, protect, other.protect);
+        let empty = Of("empty-table", &[HugePages, AddressSpaces], "tables that advice empties");
+        to.add(empty, EMPTY_TABLE, empty_table, other.empty_table);
     }
 
     /// The rules of files' folios and mappings.

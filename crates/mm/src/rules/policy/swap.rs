@@ -79,6 +79,21 @@ const PRIVATE_IN: &[Since<PrivateSwapInRule>] = &[
     Since(v(4, 14), PrivateSwapInRule::Region, "ec560175c0b6"),
 ];
 
+/// Whether private memory comes back in large pages from swap that needs no queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PrivateLargeInRule {
+    /// Page by page.
+    InParts,
+    /// In the largest page that may be there, and all of which is in slots in a row.
+    Whole,
+}
+
+/// Read in the facts (6.12); commit from memory.
+const PRIVATE_LARGE_IN: &[Since<PrivateLargeInRule>] = &[
+    Since(v(2, 6), PrivateLargeInRule::InParts, ""),
+    Since(v(6, 12), PrivateLargeInRule::Whole, "242d12c98174"),
+];
+
 /// How private memory is read from swap that has no queue to wait in (`SWP_SYNCHRONOUS_IO`), as zram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SynchronousSwapInRule {
@@ -187,6 +202,7 @@ pub struct SwapRules {
     pub shared_large: SharedLargeRule,
     pub shared_in: SharedSwapInRule,
     pub private_in: PrivateSwapInRule,
+    pub private_large_in: PrivateLargeInRule,
     pub synchronous_in: SynchronousSwapInRule,
     pub plug: PlugRule,
     pub zswap_load: ZswapLoadRule,
@@ -204,6 +220,7 @@ impl SwapRules {
             shared_large: at(SHARED_LARGE, version),
             shared_in: at(SHARED_IN, version),
             private_in: at(PRIVATE_IN, version),
+            private_large_in: at(PRIVATE_LARGE_IN, version),
             synchronous_in: at(SYNCHRONOUS_IN, version),
             plug: at(PLUG, version),
             zswap_load: at(ZSWAP_LOAD, version),
@@ -214,17 +231,9 @@ impl SwapRules {
     }
 
     pub(super) fn visit(&mut self, other: Self, to: &mut List) {
-        let Self { zero, large, shared_large, shared_in, private_in, synchronous_in, .. } = self;
+        let Self { zero, shared_in, private_in, synchronous_in, .. } = self;
         let zeros = Of("swap-zero", &[Reclaim, Generations], "whether pages of zeros are written to swap");
         to.add(zeros, ZERO, zero, other.zero);
-        let whole = Of("swap-large", &[HugePages], "whether large pages go to swap in one piece");
-        to.add(whole, LARGE, large, other.large);
-        let shared = Of(
-            "swap-shared-large",
-            &[HugePages],
-            "whether large pages of shared memory go to swap in one piece",
-        );
-        to.add(shared, SHARED_LARGE, shared_large, other.shared_large);
         let shared = Of(
             "swap-shared-in",
             &[Reclaim, Generations],
@@ -245,7 +254,20 @@ impl SwapRules {
         to.add(synchronous, SYNCHRONOUS_IN, synchronous_in, other.synchronous_in);
         let plug = Of("swap-plug", &[Reclaim, Generations], "when what is gathered for a disk is sent");
         to.add(plug, PLUG, &mut self.plug, other.plug);
+        self.visit_large(other, to);
         self.visit_zswap(other, to);
+    }
+
+    fn visit_large(&mut self, other: Self, to: &mut List) {
+        const OF: &[super::Mechanism] = &[HugePages];
+        let Self { large, shared_large, private_large_in, .. } = self;
+        let whole = Of("swap-large", OF, "whether large pages go to swap in one piece");
+        to.add(whole, LARGE, large, other.large);
+        let shared =
+            Of("swap-shared-large", OF, "whether large pages of shared memory go to swap in one piece");
+        to.add(shared, SHARED_LARGE, shared_large, other.shared_large);
+        let back = Of("swap-private-large-in", OF, "whether private memory comes from zram in large pages");
+        to.add(back, PRIVATE_LARGE_IN, private_large_in, other.private_large_in);
     }
 
     fn visit_zswap(&mut self, other: Self, to: &mut List) {
