@@ -150,7 +150,7 @@ fn shared_memory_has_large_pages() {
     assert_counted("shmem-huge-6.18", (0.5, 0.5), &[]);
     assert_counted("shmem-64k", (0.5, 0.5), &[]);
     assert_counted("shmem-64k-6.18", (1.0, 0.5), &[]);
-    // Which walks find the program away for a moment, and look at its tables, is chance: one with a trace on has ours, batch by batch.
+    // Which walks find the program away for a moment, and look at its tables, is chance: a kernel with a trace on has as many batches as the play.
     let walked = [("pgactivate", 75.0), ("pgrefill", 100.0), ("pgmajfault", 17.5)];
     assert_counted("shmem-back-6.18", (7.5, 7.5), &walked);
     assert_counted("shmem-back-7.2", (4.0, 0.5), &[]);

@@ -8,7 +8,7 @@
 
 use super::entry::Entry;
 use super::fault::{FaultKind, Faulted, Site};
-use super::large::{LargePlace, Size, SizeEvent};
+use super::large::{LargePlace, SizeEvent};
 use super::swap::{OnDevice, SlotRead, Swapped};
 use super::table::Held;
 use super::{FaultDoor, SpacesGround, SwapDoor};
@@ -27,13 +27,7 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         if !self.swap().brings_large() {
             return None;
         }
-        let largest = self.sizes_of(&site.region).find_map(|size| {
-            let place = LargePlace::around(site, size.order())?;
-            let first = (slot + place.first.0).checked_sub(site.vpn.0)?;
-            self.large_in_swap(&site.table.lock(self.machine()), place, first).is_some().then_some(size)
-        })?;
-        let smaller = self.sizes_of(&site.region).filter(|size| size.order() <= largest.order());
-        smaller.into_iter().find_map(|size| self.bring_large(site, slot, size))
+        self.sizes_of(&site.region).find_map(|size| self.bring_large(site, slot, size.order()))
     }
 
     /// What is known of the slots from `first` on, if the entries of `place`, whose table is held, are of them, in their order, and nothing of
@@ -45,19 +39,20 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         if all { self.swap().alike(first, place.order) } else { None }
     }
 
-    fn bring_large(self, site: &Site<'_, M>, slot: u32, size: &Size) -> Option<Faulted> {
-        let place = LargePlace::around(site, size.order())?;
-        let first = slot + place.first.0 - site.vpn.0;
+    /// The same of `order`, if all of its place is in slots. Where there is no block for it, a smaller one is to be tried.
+    fn bring_large(self, site: &Site<'_, M>, slot: u32, order: Order) -> Option<Faulted> {
+        let place = LargePlace::around(site, order)?;
+        let first = slot.checked_sub(site.vpn.0 - place.first.0)?;
         let Swapped { group, came, device, .. } =
             self.large_in_swap(&site.table.lock(self.machine()), place, first)?;
-        let Some(pfn) = self.block_for(site, place.order, group) else {
-            self.count_size(place.order, SizeEvent::SwapInFallback);
+        let Some(pfn) = self.block_for(site, order, group) else {
+            self.count_size(order, SizeEvent::SwapInFallback);
             return None;
         };
-        let slots = first..first + place.order.pages();
+        let slots = first..first + order.pages();
         slots.clone().for_each(|slot| self.swap().bring(slot, SwapIo::Read));
         if device == OnDevice::Zeros {
-            self.machine().clear(pfn, place.order);
+            self.machine().clear(pfn, order);
         }
         self.make_large(site, pfn, place);
         if let Came::Back(shadow) = came {
@@ -71,7 +66,7 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
             return None;
         };
         self.map_parts(site, &mut held, (pfn, place));
-        self.count_size(place.order, SizeEvent::SwapIn);
+        self.count_size(order, SizeEvent::SwapIn);
         self.lru().page(pfn).set(PageFlag::SwapCache);
         if site.region.locked {
             self.unevictable().mlock_new(pfn);
@@ -79,7 +74,7 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         self.lru().lru_add_by(pfn, site.by());
         self.lru().page(pfn).clear(PageFlag::SwapCache);
         drop(held);
-        site.space.stat.count_swapped(-i64::from(place.order.pages()));
+        site.space.stat.count_swapped(-i64::from(order.pages()));
         slots.for_each(|slot| self.swap().came_back(slot, pfn));
         Some(Faulted { pfn: place.part(site, pfn), kind: FaultKind::Swapped, reads: 0 })
     }

@@ -314,7 +314,7 @@ const MAP_HIT: &[Since<MapHitRule>] = &[
 /// How old the figures of groups are that reclaim goes by: sizes of lists, refaults.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GroupStatRule {
-    /// As they are. (Kernels lagged by 32 pages a CPU at most.)
+    /// As they are. (Kernels lagged by 32 pages a CPU at most; from 5.15 on by what changes in a pass over lists, and 64 pages a CPU.)
     AsTheyAre,
     /// Sums over groups as they were when somebody last read memory.stat, or two seconds ago; what lies on a group's own lists as it is.
     SumsFlushed,
@@ -322,7 +322,7 @@ pub enum GroupStatRule {
     Flushed,
 }
 
-/// From memory; that own lists are seen as they are under 6.1 is what its captures show (file-loop: no node with shadows is taken).
+/// From memory; 6.1 traced (each `shrink_node` flushes: swappiness-0-classic) and captured (own lists, too: file-loop, where no node with shadows is taken).
 const GROUP_STAT: &[Since<GroupStatRule>] = &[
     Since(v(2, 6), GroupStatRule::AsTheyAre, ""),
     Since(v(5, 13), GroupStatRule::SumsFlushed, "2d146aa3aa84"),
