@@ -137,6 +137,46 @@ fn later_scenes_that_were_written_to_find_faults_are_what_labels_rest_on() {
     assert_counted("map-limit-classic", (4.0, 7.5), &away);
 }
 
+/// Twenty more, run on four kernels before any was played. shrink-grow and min-protect showed that a child has used nothing yet; random-reads, that
+/// mappings that are read in order do not say what was used; thp-swap and oom-near, whose turns let a walk begin again; shared-fork-limit, that a
+/// new program is walked whole.
+#[test]
+fn scenes_of_whole_programs_are_what_labels_rest_on() {
+    for name in [
+        "dirty-machine",
+        "fork-swapped",
+        "group-zipf",
+        "group-zipf-classic",
+        "high-anon",
+        "huge-fragment",
+        "lazy-machine",
+        "min-protect",
+        "min-ttl",
+        "mthp-32k-limit",
+        "oom-near",
+        "private-map-mix",
+        "random-reads",
+        "shared-fork-limit",
+        "shrink-grow",
+        "swap-full",
+        "swap-full-classic",
+        "thp-swap",
+        "toggle-gen",
+        "weave-two-nodes",
+    ] {
+        for kernel in ["", "-6.18", "-7.2"] {
+            play(&format!("{name}{kernel}"));
+        }
+    }
+    for (kernel, percent) in [("", 7.0), ("-6.1", 0.5), ("-6.18", 0.5)] {
+        assert_counted(&format!("oom-near{kernel}"), (percent, 1.0), &[]);
+    }
+    assert_counted("random-reads-6.1", (4.0, 1.0), &[]);
+    assert_counted("group-zipf-6.18", (3.5, 1.0), &[]);
+    assert_counted("shrink-grow", (15.5, 5.0), &[]);
+    assert_counted("high-anon", (3.0, 1.0), &[]);
+}
+
 /// Shared memory in huge pages and in pages of 64 KiB, captured before any was simulated; by what its plays showed then the rules are: where one is made
 /// whole, how what does not come back so is divided, and that walks look at each huge entry.
 #[test]

@@ -114,6 +114,34 @@ fn who_writes_to_a_shared_one_copies_one_page() {
     check(&mm);
 }
 
+/// Who is alone with a large page in parts again, and writes to all of them: how many are copied.
+#[test]
+fn whoever_is_left_alone_with_parts_copies_none_some_or_all() {
+    let huge = (Knob::TransparentHugepage, ALWAYS);
+    for (kernel, knob, pages, copied) in [
+        ("linux-5.18", huge, PAGEBLOCK_PAGES, PAGEBLOCK_PAGES - 2),
+        ("linux-5.19", huge, PAGEBLOCK_PAGES, PAGEBLOCK_PAGES - 1),
+        ("linux-6.12", (Knob::Hugepages64kB, ALWAYS), 16, 15),
+        ("linux-6.18", (Knob::Hugepages64kB, ALWAYS), 16, 0),
+    ] {
+        let mm = machine_of(kernel, &[knob]);
+        let parent = mm.spaces().new_space();
+        let start = Vpn(PAGEBLOCK_PAGES * 8);
+        mm.spaces().mmap_at(&parent, start, MapSpec::anonymous(PAGEBLOCK_PAGES)).unwrap();
+        assert_eq!(faults(&mm, &parent, 0..pages, start), 1, "{kernel}");
+        let child = mm.spaces().fork(&parent).unwrap();
+        // From here on it has what is left in parts.
+        let write = |page| mm.spaces().touch_page(&parent, start.add(page), Touch::Write).unwrap().1;
+        assert_eq!(write(0), Some(FaultKind::Copied));
+        mm.spaces().exit(&child);
+        let copies = (1..pages).filter(|&page| write(page) == Some(FaultKind::Copied)).count();
+        assert_eq!(copies, copied as usize, "{kernel}");
+        check(&mm);
+        mm.spaces().exit(&parent);
+        check(&mm);
+    }
+}
+
 #[test]
 fn one_of_which_a_part_is_given_back_stays_whole_and_is_split_later() {
     let mm = machine(&[(Knob::Hugepages64kB, ALWAYS)]);

@@ -32,7 +32,7 @@ mod workingset;
 
 use alloc::boxed::Box;
 
-use crate::ground::{AtomicU32, Cpu, LockClass, Locked, Machine, Once, Pfn, Relaxed, ZoneId};
+use crate::ground::{AtomicU32, AtomicU64, Cpu, LockClass, Locked, Machine, Once, Pfn, Relaxed, ZoneId};
 use crate::lru::page::{Lines, Page, PageFlag};
 use crate::memcg::{GroupId, MemcgDoor, MemcgGround};
 use crate::pages::{Counters, List, Pages, Zone, door};
@@ -45,6 +45,7 @@ pub(crate) use events::ReclaimEvent;
 use events::ReclaimEvents;
 pub use generations::GenDoor;
 use generations::GenLists;
+pub(crate) use generations::WalkedTables;
 pub(crate) use generations::{Kind, MAIN, MIN_BATCH, MIN_GENERATIONS, Oldest, Scanned, Swappiness, WALKS};
 pub(crate) use isolate::{Alone, Cluster, Generation, Isolator, SWAP_CLUSTER_MAX};
 pub use owners::{MigrateError, Owners};
@@ -135,6 +136,8 @@ pub struct Lru<M: Machine> {
     rule: LruRule,
     /// 1 while pages are kept by generations.
     by_generation: AtomicU32,
+    /// How often a worker that reclaim woke had the CPU.
+    worked: AtomicU64,
     /// The root's.
     vecs: Box<[LruVec<M>]>,
     /// Those of other groups, from the first page that is charged to them.
@@ -163,6 +166,7 @@ impl<M: Machine> Lru<M> {
         Self {
             rule,
             by_generation: AtomicU32::new(by_generation.into()),
+            worked: AtomicU64::new(0),
             vecs: vec::of_group(machine, GroupId::ROOT, (vecs, by_generation)),
             groups: GroupVecs::default(),
             cpus: (0..cpus as u32).map(batches).collect(),

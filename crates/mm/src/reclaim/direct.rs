@@ -39,6 +39,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         let mut goes_on = true;
         for priority in (0..=DEF_PRIORITY).rev() {
             scan.priority = priority;
+            super::pressure::tell_of_priority(self, scan);
             let met = if self.pages().is_killed(self.machine().task()) {
                 None
             } else {

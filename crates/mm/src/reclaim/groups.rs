@@ -95,6 +95,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     fn try_group(self, scan: &mut Scan) -> bool {
         for priority in (0..=DEF_PRIORITY).rev() {
             scan.priority = priority;
+            super::pressure::tell_of_priority(self, scan);
             if self.pages().is_killed(self.machine().task()) {
                 break;
             }

@@ -21,6 +21,7 @@ mod lists;
 mod node;
 mod page_out;
 mod pages;
+mod pressure;
 mod slow_path;
 mod swap_out;
 #[cfg(all(test, not(shuttle)))]
@@ -43,6 +44,7 @@ pub use generations::GenReclaimDoor;
 use groups::Cursors;
 pub(crate) use guests::Asking;
 use kswapd::NodeState;
+use pressure::Untold;
 
 /// The priority that a reclaimer begins with: lists are looked through in parts of 1 / 2^12.
 const DEF_PRIORITY: u32 = 12;
@@ -192,6 +194,7 @@ pub struct Reclaim<M: Machine> {
     places: Box<[PlaceState]>,
     /// Where the walk over the groups stands.
     cursors: Locked<M, Cursors>,
+    untold: Locked<M, Untold>,
     /// Room on a request's own node first.
     by_node: node::NodeReclaim,
     /// For each node, where its pages are demoted to.
@@ -209,6 +212,7 @@ impl<M: Machine> Reclaim<M> {
             nodes: (0..nodes).map(|_| NodeState::default()).collect(),
             places: (0..nodes.max(zones)).map(|_| PlaceState::default()).collect(),
             cursors: Locked::new(machine, LockClass::Other, 7, Cursors::default()),
+            untold: Locked::new(machine, LockClass::Other, 8, Untold::default()),
         }
     }
 
@@ -299,6 +303,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
             self.shrink_groups(scan);
             self.note_what_was_met(vec, scan);
             let (freed, looked) = (scan.reclaimed - reclaimed, scan.scanned - scanned);
+            pressure::tell(self, scan, looked);
             if looked == 0 || !self.should_continue(vec, (node, freed), scan) {
                 return;
             }

@@ -12,6 +12,7 @@ use super::table::Held;
 use super::{ReadPattern, RmapDoor, SpacesDoor, SpacesGround, TablesDoor, Touch, Vpn};
 use crate::ground::ids::{PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::{Chore, Machine};
+use crate::ground::sync::Relaxed;
 use crate::lru::page::{Mapping, PageFlag};
 
 /// A word of `madvise`.
@@ -102,6 +103,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
             Advice::DontNeed => self.discard(space, start, upto.0 - start.0),
             Advice::Free | Advice::Cold => self.age(space, start, upto, advice)?,
             Advice::Reads(pattern) => {
+                space.patterned.store(1, Relaxed);
                 self.change_regions(space, start, end, |region| Region { pattern, ..region });
             }
         }

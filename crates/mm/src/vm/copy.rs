@@ -63,10 +63,15 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         let head = entry.head();
         let page = self.lru().page(head);
         let shared_file = matches!(site.region.backing, Backing::Shared { .. });
-        let is_part = entry.has(bit::PART) && self.rules().reclaim.part_reuse == PartReuseRule::Reuses;
-        let is_alone = || {
-            is_ours(page) && !self.swap().has_others(head)
-                || is_part && is_ours_in_parts(page, head, (site.vpn, &held))
+        let rule = self.rules().reclaim.part_reuse;
+        let is_alone = || match rule {
+            PartReuseRule::Copies if entry.has(bit::PART) => entry.has(bit::EXCLUSIVE),
+            PartReuseRule::Reuses
+                if entry.has(bit::PART) && is_ours_in_parts(page, head, (site.vpn, &held)) =>
+            {
+                true
+            }
+            _ => is_ours(page) && !self.swap().has_others(head),
         };
         if shared_file || is_alone() {
             let own = if shared_file { 0 } else { bit::EXCLUSIVE };

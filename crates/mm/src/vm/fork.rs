@@ -61,6 +61,7 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
         let child = self.new_relative(parent);
         // `khugepaged_fork`
         child.entered.store(parent.entered.load(Relaxed), Relaxed);
+        child.patterned.store(parent.patterned.load(Relaxed), Relaxed);
         // The kernel holds the parent's mmap_lock for writing all the while; nothing is mapped or unmapped meanwhile.
         let changes = parent.changes.lock_local(self.machine());
         // Memory for tables may have to be reclaimed, and reclaim looks regions up: their lock is not held for long.
@@ -161,6 +162,8 @@ impl<M: Machine, G: SpacesGround<M>> SpacesDoor<'_, M, G> {
             page.add_mapped();
             let node = self.pages().node_of_page(head);
             child.stat.count_pages(PageKind::of(page), node, order.pages().into());
+            // The copy has used nothing yet (`pte_mkold`).
+            return entry.without(ALONE | bit::ACCESSED);
         }
         entry.without(ALONE)
     }

@@ -93,12 +93,15 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
                 let entry = held.entry(part);
                 if entry.is_present() && entry.head() == pfn {
                     self.machine().spend(Chore::RmapStep, 1);
+                    left = left.saturating_sub(1);
+                    if !space.has_recency(self.machine(), part, self.rules().reclaim.recency) {
+                        continue;
+                    }
                     if held.clear_bits(part, bit::ACCESSED).has(bit::ACCESSED) {
                         is_used = true;
                         used.by_code |= is_file && space.is_code(self.machine(), part);
                         self.look_around((space, &mut held), (pfn, part), around);
                     }
-                    left = left.saturating_sub(1);
                 }
             }
             used.places += u32::from(is_used);

@@ -18,7 +18,7 @@ use super::region::{Backing, HugePages, MapSpec, Region, Regions};
 use super::table::{Directory, EntrySize, Table};
 use super::upper::UpperTables;
 use super::zero::Zeros;
-use super::{SpaceId, Swap, Touch, Vpn};
+use super::{ReadPattern, SpaceId, Swap, Touch, Vpn};
 use super::{SpacesDoor, SpacesGround};
 use crate::cache::Mapper;
 use crate::ground::ids::{Node, Pfn};
@@ -27,6 +27,7 @@ use crate::ground::sync::{Acquire, AtomicI64, AtomicU32, Locked, Relaxed, Releas
 use crate::memcg::GroupId;
 use crate::pages::request::AllocError;
 use crate::rules::knobs::Knob;
+use crate::rules::policy::RecencyRule;
 
 /// What the address spaces of a machine have in common.
 #[derive(Debug)]
@@ -78,6 +79,8 @@ pub struct AddressSpace<M: Machine> {
     pub(super) huge_zero: AtomicU32,
     /// 1 if khugepaged knows of it.
     pub(super) entered: AtomicU32,
+    /// 1 if it was ever said how a region of it is read.
+    pub(super) patterned: AtomicU32,
     /// The group of who had the last fault in it, where pages are kept by generations: reclaim there walks its tables.
     group: AtomicU32,
     /// What of it holds zeros.
@@ -98,6 +101,7 @@ impl<M: Machine> AddressSpace<M> {
             moved: AtomicU32::new(0),
             huge_zero: AtomicU32::new(0),
             entered: AtomicU32::new(0),
+            patterned: AtomicU32::new(0),
             group: AtomicU32::new(0),
             zeros: Locked::new(machine, LockClass::Other, id.0, Vec::new()),
         }
@@ -184,10 +188,25 @@ impl<M: Machine> AddressSpace<M> {
         self.region_unless_locked(machine, vpn).is_some_and(|region| region.protection == Protection::Execute)
     }
 
+    /// Whether the entry of `vpn` says that its page was used, by `rule`.
+    pub(super) fn has_recency(&self, machine: &M, vpn: Vpn, rule: RecencyRule) -> bool {
+        self.patterned.load(Relaxed) == 0
+            || self.region_unless_locked(machine, vpn).is_none_or(|region| says_use(region.pattern, rule))
+    }
+
     /// The region of `vpn`, for reclaim: whoever reclaims may hold the lock himself, as a fork does.
     pub(super) fn region_unless_locked(&self, machine: &M, vpn: Vpn) -> Option<Region<M>> {
         let regions = self.regions.try_lock_local(machine)?;
         regions.find(vpn).cloned()
+    }
+}
+
+/// Whether entries of a mapping that is read by `pattern` say that a page was used.
+pub(super) fn says_use(pattern: ReadPattern, rule: RecencyRule) -> bool {
+    match pattern {
+        ReadPattern::Normal => true,
+        ReadPattern::Sequential => false,
+        ReadPattern::Random => rule == RecencyRule::NotInOrder,
     }
 }
 

@@ -1,9 +1,11 @@
 //! What reclaim and migration ask of address spaces: who touched a page, taking it out of all page tables, moving it.
 
+use alloc::sync::Arc;
+
 use super::region::HugePages;
 use super::{
     AddressSpace, Advice, AdviceError, AheadDoor, DirtyFolio, FaultKind, FileKind, MapSpec, MemoryLock,
-    Placement, SpaceCounters, SwapDevice, Touch, Vpn, Walk, bit,
+    Placement, ReadPattern, SpaceCounters, SwapDevice, Touch, Vpn, Walk, bit,
 };
 use crate::MigrateError;
 use crate::ground::Nanos;
@@ -45,6 +47,8 @@ fn a_touch_is_seen_once_by_all_who_share() {
     let at = mm.spaces().mmap(&parent, MapSpec::anonymous(4)).unwrap();
     mm.spaces().populate(&parent, at, 4, Touch::Write).unwrap();
     let child = mm.spaces().fork(&parent).unwrap();
+    let (other, _) = read(&mm, &parent, at.add(1));
+    assert_eq!(mm.rmap().referenced(other).places, 1, "the child has used nothing yet");
     let (pfn, _) = read(&mm, &child, at);
     assert_eq!(mm.rmap().referenced(pfn).places, 2);
     assert_eq!(mm.rmap().referenced(pfn).places, 0);
@@ -86,6 +90,60 @@ fn tables_are_walked_again_once_their_program_may_have_run() {
     mm.machine().set_now(Nanos(4_000_000));
     mm.rmap().walk_tables(walk);
     assert!(!is_young());
+}
+
+/// What is new to a group is walked whole, whatever was found dense before it came.
+#[test]
+fn a_new_space_is_walked_whole() {
+    let mm = machine(0);
+    mm.set_knob(Knob::LruGenEnabled, 7).unwrap();
+    let touched = || {
+        let space = mm.spaces().new_space();
+        let at = mm.spaces().mmap(&space, MapSpec::anonymous(PAGEBLOCK_PAGES)).unwrap();
+        mm.spaces().touch_page(&space, at, Touch::Write).unwrap();
+        mm.lru().lru_drain_all();
+        (space, at)
+    };
+    let is_young = |(space, at): &(Arc<AddressSpace<Bare>>, Vpn)| {
+        space.table(*at).unwrap().entry(*at).has(bit::ACCESSED)
+    };
+    let first = touched();
+    let vec = mm.lru().vec_of(read(&mm, &first.0, first.1).0);
+    let generation = mm.rmap().generations().youngest(vec);
+    mm.rmap().walk_tables(Walk { vec, generation, swappiness: Swappiness(60) });
+    assert!(!is_young(&first));
+    read(&mm, &first.0, first.1);
+    let second = touched();
+    mm.machine().set_now(Nanos(4_000_000));
+    mm.rmap().walk_tables(Walk { vec, generation: generation + 1, swappiness: Swappiness(60) });
+    assert!(is_young(&first), "one page of 512 in use is too few to look there again");
+    assert!(!is_young(&second));
+}
+
+/// What programs said of how they read decides whether a touch is seen.
+#[test]
+fn touches_of_mappings_that_are_read_in_order_are_not_seen() {
+    let cases = [
+        ("linux-6.1", ReadPattern::Sequential, 0),
+        ("linux-6.1", ReadPattern::Random, 1),
+        ("linux-6.6", ReadPattern::Sequential, 0),
+        ("linux-6.6", ReadPattern::Random, 0),
+        ("linux-6.6", ReadPattern::Normal, 1),
+    ];
+    for (policy, pattern, seen) in cases {
+        let topology =
+            Topology::x86(&[NodeSize { bytes: 64 << 20, cpus: 1 }], 1 << 20, alloc::vec![alloc::vec![10]]);
+        let policy_of = Policy::parse(policy).unwrap();
+        let mm = Mm::new(Bare::default(), topology.unwrap(), policy_of, Knobs::default()).unwrap();
+        let space = mm.spaces().new_space();
+        let at = mm.spaces().mmap(&space, MapSpec::anonymous(1)).unwrap();
+        mm.spaces().madvise(&space, at, 1, Advice::Reads(pattern)).unwrap();
+        let (pfn, _) = mm.spaces().touch_page(&space, at, Touch::Write).unwrap();
+        let child = mm.spaces().fork(&space).unwrap();
+        assert_eq!(mm.rmap().referenced(pfn).places, seen, "{policy} {pattern:?}");
+        read(&mm, &child, at);
+        assert_eq!(mm.rmap().referenced(pfn).places, seen, "{policy} {pattern:?}, of a child");
+    }
 }
 
 /// Of a range, what lies before locked memory is advised.

@@ -14,7 +14,7 @@ use super::table::Held;
 use super::{AddressSpace, Entry, FileKind, ReadPattern, RmapDoor, SpacesGround, Vpn, bit};
 use crate::ground::ids::{PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
 use crate::ground::machine::{Chore, Machine};
-use crate::lru::{Kind, MIN_BATCH, Swappiness, VecId};
+use crate::lru::{Kind, MIN_BATCH, Swappiness, VecId, WalkedTables};
 use crate::memcg::GroupId;
 use crate::rules::policy::GenAroundRule;
 
@@ -46,26 +46,29 @@ impl<M: Machine, G: SpacesGround<M>> RmapDoor<'_, M, G> {
     /// Clears accessed bits of all that the walk's group has mapped; pages in use are young from now on. Who walks may hold locks of
     /// an address space himself, as a fork that reclaims does: what is locked is passed over.
     pub(crate) fn walk_tables(self, walk: Walk) {
-        let mut spaces = self.spaces_of(walk.vec.group);
-        spaces.retain(|space| self.generations().begins_with(walk.vec, space.id.0));
-        if spaces.is_empty() {
+        let spaces = self.spaces_of(walk.vec.group);
+        let ids: Vec<u32> = spaces.iter().map(|space| space.id.0).collect();
+        let begun = self.generations().begins_with(walk.vec, &ids);
+        if begun.iter().all(Option::is_none) {
             return;
         }
         self.generations().begin_filter(walk.vec, walk.generation + 1);
-        for space in spaces {
-            self.walk_space(&space, walk);
+        for (space, tables) in spaces.iter().zip(begun) {
+            if let Some(tables) = tables {
+                self.walk_space(space, tables, walk);
+            }
         }
     }
 
-    fn walk_space(self, space: &AddressSpace<M>, walk: Walk) {
+    fn walk_space(self, space: &AddressSpace<M>, tables: WalkedTables, walk: Walk) {
         let Some(regions) = space.regions.try_lock_local(self.machine()) else { return };
         let regions: Vec<Region<M>> = regions.iter().cloned().collect();
         for region in regions.iter().filter(|region| is_walked(region, walk.swappiness)) {
             for (first, table) in space.tables.within(region.start, region.end) {
                 let id = u64::from(space.id.0) << 32 | u64::from(first.0 >> PAGEBLOCK_ORDER);
                 // What a huge entry maps is looked at in any case.
-                let is_huge = table.huge() != Entry::NONE;
-                if !is_huge && !self.generations().is_dense(walk.vec, walk.generation, id) {
+                let is_passed_over = tables == WalkedTables::Dense && table.huge() == Entry::NONE;
+                if is_passed_over && !self.generations().is_dense(walk.vec, walk.generation, id) {
                     continue;
                 }
                 let range = first.max(region.start)..first.add(PAGEBLOCK_PAGES).min(region.end);

@@ -7,7 +7,7 @@ use super::ReadPattern;
 use super::counters::PageKind;
 use super::entry::{Entry, bit};
 use super::region::Region;
-use super::space::AddressSpace;
+use super::space::{AddressSpace, says_use};
 use super::table::Held;
 use super::{SpacesDoor, SpacesGround, TablesDoor};
 use super::{Table, Vpn};
@@ -23,7 +23,7 @@ pub(crate) struct Gone {
     /// Of huge ones that are mapped elsewhere still, the head, and which frame, if not all, was mapped here.
     parts: Vec<(Pfn, Option<Pfn>)>,
     slots: Vec<u32>,
-    /// Whether entries say that a page of a file was used (`vma_has_recency`; before 6.3 also where it is read here and there).
+    /// Whether entries say that a page of a file was used.
     uses: bool,
     /// Whether a page that was locked into memory is among them.
     unlocked: bool,
@@ -48,7 +48,7 @@ impl<M: Machine, G: SpacesGround<M>> TablesDoor<'_, M, G> {
     pub(super) fn zap(self, space: &AddressSpace<M>, (start, end): (Vpn, Vpn), pattern: ReadPattern) {
         let mut is_told = false;
         for (first, table) in space.tables.within(start, end) {
-            let mut gone = Gone { uses: pattern == ReadPattern::Normal, ..Gone::default() };
+            let mut gone = Gone { uses: says_use(pattern, self.rules().reclaim.recency), ..Gone::default() };
             let range = (start.max(first), end.min(first.add(PAGEBLOCK_PAGES)));
             self.zap_table(space, table, range, &mut gone);
             // Once for all: the kernel gathers what goes (`mmu_gather`), thousands of pages at a time.

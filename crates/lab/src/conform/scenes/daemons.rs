@@ -233,6 +233,7 @@ impl Kswapds {
     /// The program, at `now` of the capture's time, has come to the end of a call or an access.
     pub(super) fn program_at(&self, now: Nanos) {
         let Some(mm) = self.mm.upgrade() else { return };
+        self.walks.go_on(now);
         let since = now.0.saturating_sub(self.seen.replace(now).0) as f64;
         let taken = self.taken.take() as f64;
         // What reclaim takes is in the capture's time too, evenly.
@@ -249,6 +250,12 @@ impl Kswapds {
             }
         }
         self.ask(&mm, At::Program);
+    }
+
+    /// The program comes to a mark: it waits until that is written.
+    pub(super) fn mark(&self) {
+        self.idle();
+        self.walks.mark();
     }
 
     /// The program sleeps: who is awake works until it sleeps.

@@ -464,7 +464,7 @@ impl Player {
         self.pass_to(process, said);
         process.hints.pass(process.at);
         self.run_daemons();
-        self.machine.kswapds.idle();
+        self.machine.kswapds.mark();
         self.read_metadata(process);
         let counters = process.space.counters();
         let now = (counters.minor, counters.major);

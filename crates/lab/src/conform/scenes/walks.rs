@@ -14,6 +14,9 @@ use super::turns::Preemption;
 const USED_ENTRY: u64 = 207;
 const USED_ENTRY_LAZY: u64 = 238;
 
+/// Of kernels with 250 in a second.
+const TICK: u64 = 4_000_000;
+
 /// For so long after a page came back from swap RCU's thread has something to do at each tick: what held the swap cache's shadow
 /// entries is freed. Two ticks, which is a guess.
 const FREES_AFTER: u64 = 8_000_000;
@@ -33,11 +36,43 @@ pub(super) struct Walks {
     met_limit: Cell<Option<Nanos>>,
     /// The access in which it did after a pause.
     told_in: Cell<Option<Nanos>>,
+    recorder: Cell<Recorder>,
+}
+
+/// Who writes down what a mark shows has something to do yet when the program goes on: it has the CPU at the next tick.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Recorder {
+    #[default]
+    Sleeps,
+    /// The program has not gone on.
+    Writes,
+    /// The program went on then.
+    Waits(Nanos),
 }
 
 impl Walks {
     pub(super) fn new(preemption: Preemption) -> Self {
-        Self { preemption, swapped_in: Cell::default(), met_limit: Cell::default(), told_in: Cell::default() }
+        Self {
+            preemption,
+            swapped_in: Cell::default(),
+            met_limit: Cell::default(),
+            told_in: Cell::default(),
+            recorder: Cell::default(),
+        }
+    }
+
+    /// The program comes to a mark.
+    pub(super) fn mark(&self) {
+        self.recorder.set(Recorder::Writes);
+    }
+
+    /// The program goes on at `now`.
+    pub(super) fn go_on(&self, now: Nanos) {
+        match self.recorder.get() {
+            Recorder::Writes => self.recorder.set(Recorder::Waits(now)),
+            Recorder::Waits(since) if now.0 / TICK > since.0 / TICK => self.recorder.set(Recorder::Sleeps),
+            _ => {}
+        }
     }
 
     /// The program does `moment` in an access that began at `access`. Gives the time that passes, if somebody waits.
@@ -58,9 +93,11 @@ impl Walks {
     fn does_somebody_wait(&self, access: Nanos) -> bool {
         let is_freed = |at: Nanos| access.0.saturating_sub(at.0) < FREES_AFTER;
         match self.preemption {
-            // Who was woken before the walk has had it by then; who is woken by the tick has it when the walk ends.
-            Preemption::Voluntary => self.swapped_in.get().is_some_and(is_freed),
-            // Who was woken before the walk has it at the tick; who is woken by that, at the next.
+            // Who was woken before the walk has had it by then; who is woken by the tick, or whose turn comes by it, has it when the walk ends.
+            Preemption::Voluntary => {
+                self.recorder.get() != Recorder::Sleeps || self.swapped_in.get().is_some_and(is_freed)
+            }
+            // Who was woken before the walk has it at the tick; who is woken by that, or whose turn comes by it, at the next.
             Preemption::Lazy => self.told_in.get() == Some(access),
         }
     }
@@ -96,6 +133,17 @@ mod tests {
         walks.hear(Nanos(2 * MS), Moment::Swaps(SwapIo::Read));
         assert_eq!(walks.hear(Nanos(9 * MS), WALK), Some(Nanos(2_070)));
         assert_eq!(walks.hear(Nanos(10 * MS), WALK), None);
+    }
+
+    #[test]
+    fn who_wrote_a_mark_down_has_the_cpu_at_the_next_tick() {
+        let walks = Walks::new(Preemption::Voluntary);
+        walks.mark();
+        walks.go_on(Nanos(9 * MS));
+        walks.go_on(Nanos(11 * MS));
+        assert_eq!(walks.hear(Nanos(11 * MS), WALK), Some(Nanos(2_070)));
+        walks.go_on(Nanos(12 * MS));
+        assert_eq!(walks.hear(Nanos(12 * MS), WALK), None, "a tick has come since");
     }
 
     #[test]

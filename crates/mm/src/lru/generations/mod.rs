@@ -23,6 +23,7 @@ mod uses;
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
 
 use super::page::{Page, PageFlag};
 use super::{Lru, LruDoor, LruGround, LruList, VecId};
@@ -31,7 +32,7 @@ use crate::ground::{
 };
 use crate::memcg::MemcgDoor;
 use crate::pages::{List, door};
-use crate::rules::policy::GenerationRules;
+use crate::rules::policy::{GenTurnRule, GenerationRules};
 
 pub(crate) use scan::{Oldest, Scanned};
 pub(crate) use switch::{MAIN, WALKS};
@@ -141,8 +142,17 @@ struct Walks {
     /// Tables in which many entries were used of late: by the rest of the generation's number, the ones to look at in its walk.
     /// (The kernel has two Bloom filters of 2^15 bits.) `None`: all.
     dense: [Option<BTreeSet<u64>>; 2],
-    /// Address spaces that were walked since the last tick, and in which one that began.
-    walked: BTreeMap<u32, u64>,
+    /// Address spaces that a walk began with, and after which tick and which worker the last one did.
+    walked: BTreeMap<u32, (u64, u64)>,
+}
+
+/// At which tables of an address space a walk looks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum WalkedTables {
+    /// At all: it came to the group since the last walk.
+    All,
+    /// At those in which many entries were used of late.
+    Dense,
 }
 
 /// A program that goes on and on is switched to again after most ticks of the clock, at 250 Hz: kernel threads have had the CPU.
@@ -272,13 +282,28 @@ impl<'a, M: Machine, G: LruGround<M>> GenDoor<'a, M, G> {
         self.gens(vec).walks.lock(self.machine()).dense[generation as usize % 2] = Some(BTreeSet::new());
     }
 
-    /// Whether an address space was switched to since a walk for `vec` last began with it (`lru_gen_use_mm`), as far as time tells;
-    /// one does now, if so.
-    pub(crate) fn begins_with(self, vec: VecId, space: u32) -> bool {
-        let tick = self.machine().now().0 / TICK.0;
+    /// At which tables of each of `spaces`, all there are in the group, a walk for `vec` looks that begins now. At none if a walk began with it
+    /// and it was not switched to since (`lru_gen_use_mm`), as far as time tells.
+    pub(crate) fn begins_with(self, vec: VecId, spaces: &[u32]) -> Vec<Option<WalkedTables>> {
+        let now = (self.machine().now().0 / TICK.0, self.own().worked.load(Relaxed));
         let mut walks = self.gens(vec).walks.lock(self.machine());
-        walks.walked.retain(|_, at| *at == tick);
-        walks.walked.insert(space, tick).is_none()
+        let begins = |space| match walks.walked.get(space) {
+            None => Some(WalkedTables::All),
+            Some(&then) => (then != now).then_some(WalkedTables::Dense),
+        };
+        let begun = spaces.iter().map(begins).collect();
+        walks.walked = spaces.iter().map(|space| (*space, now)).collect();
+        begun
+    }
+
+    /// Whether a worker that is woken has the CPU before reclaim goes on.
+    pub(crate) fn has_workers_turns(self) -> bool {
+        self.gen_rules().turn == GenTurnRule::AtOnce
+    }
+
+    /// A worker had the CPU.
+    pub(crate) fn worker_ran(self) {
+        self.own().worked.fetch_add(1, Relaxed);
     }
 
     /// Whether `table` is looked at in the walk of `generation`.

@@ -226,19 +226,20 @@ fn a_small_pass_takes_few() {
 /// An address space that had no time to run since a walk began with it is left alone, and so is what was found dense there.
 #[test]
 fn a_space_is_walked_again_once_it_may_have_run() {
+    use WalkedTables::{All, Dense};
     let mm = mm("linux-6.18");
     let (vec, gens) = (vec(&mm), GenDoor::on(&mm));
     mm.machine().set_now(Nanos(TICK.0 - 2));
-    assert!(gens.begins_with(vec, 1));
+    assert_eq!(gens.begins_with(vec, &[1]), [Some(All)], "it is new to the group");
     gens.begin_filter(vec, 4);
     gens.note_dense(vec, 4, 7);
     mm.machine().set_now(Nanos(TICK.0 - 1));
-    assert!(!gens.begins_with(vec, 1) && gens.begins_with(vec, 2));
+    assert_eq!(gens.begins_with(vec, &[1, 2]), [None, Some(All)]);
     assert!(gens.is_dense(vec, 4, 7) && !gens.is_dense(vec, 4, 8));
     assert!(gens.is_dense(vec, 3, 8), "no filter was begun for it: all are looked at");
     mm.machine().set_now(TICK);
-    assert!(gens.begins_with(vec, 1), "a tick has come, in the walk or after it");
-    assert!(!gens.begins_with(vec, 1));
+    assert_eq!(gens.begins_with(vec, &[1]), [Some(Dense)], "a tick has come, in the walk or after it");
+    assert_eq!(gens.begins_with(vec, &[1, 2]), [None, Some(All)], "the second had left the group");
 }
 
 #[test]

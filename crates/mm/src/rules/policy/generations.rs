@@ -203,6 +203,19 @@ pub enum GenGroupRule {
 const GROUP: &[Since<GenGroupRule>] =
     &[Since(v(6, 1), GenGroupRule::All, ""), Since(v(6, 3), GenGroupRule::InTurn, "")];
 
+/// When a worker that reclaim wakes has the CPU; the program is switched to again after it, so that its tables are walked again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GenTurnRule {
+    /// Where the kernel next asks whether somebody else should run, before more is looked at (`PREEMPT_VOLUNTARY`).
+    AtOnce,
+    /// At the tick, or when the program goes on (`PREEMPT_LAZY`).
+    Later,
+}
+
+/// As Debian builds its kernels. Who is woken is `vmpressure_work_fn`, seen in traces of 6.12.
+const TURN: &[Since<GenTurnRule>] =
+    &[Since(v(6, 1), GenTurnRule::AtOnce, ""), Since(v(6, 13), GenTurnRule::Later, "")];
+
 /// The rules of pages that are kept by generations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "each field is documented at its type")]
@@ -220,6 +233,7 @@ pub struct GenerationRules {
     pub start: GenStartRule,
     pub refault: GenRefaultRule,
     pub group: GenGroupRule,
+    pub turn: GenTurnRule,
 }
 
 impl GenerationRules {
@@ -240,6 +254,7 @@ impl GenerationRules {
             start: at(START, version),
             refault: at(REFAULT, version),
             group: at(GROUP, version),
+            turn: at(TURN, version),
         }
     }
 
@@ -258,6 +273,7 @@ impl GenerationRules {
             start,
             refault,
             group,
+            turn,
         } = self;
         let of = |name, what| Of(name, &[Generations], what);
         let default = of("gen-default", "whether pages are kept by generations where nobody sets it");
@@ -280,5 +296,6 @@ impl GenerationRules {
             other.refault,
         );
         to.add(of("gen-group", "in which order groups give of generations"), GROUP, group, other.group);
+        to.add(of("gen-turn", "when a worker that reclaim wakes has the CPU"), TURN, turn, other.turn);
     }
 }

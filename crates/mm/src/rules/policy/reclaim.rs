@@ -3,6 +3,10 @@
 
 use super::generations::GenerationRules;
 use super::in_force::{List, Of};
+use super::spaces::{
+    DEFERRED_SPLIT, DeferredSplitRule, EMPTY_TABLE, EmptyTableRule, HUGE_FAULT, HUGE_ZERO, HugeFaultRule,
+    HugeZeroRule, PART_REUSE, PROTECT, PartReuseRule, ProtectRule, SHARED_HUGE, SharedHugeRule,
+};
 use super::swap::SwapRules;
 use super::{Mechanism, v};
 use crate::ground::{Since, Version, at};
@@ -59,38 +63,6 @@ pub enum AnonRule {
 const ANON: &[Since<AnonRule>] =
     &[Since(v(2, 6), AnonRule::Active, ""), Since(v(5, 9), AnonRule::AsFiles, "b518154e59aa")];
 
-/// How hard a fault tries for a huge page.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum HugeFaultRule {
-    /// It reclaims for itself ([`crate::Request::THP`]), and wakes nobody.
-    Tries,
-    /// It takes what is free, unless a program asks for more (`defrag` at `madvise`).
-    TakesWhatIsFree,
-}
-
-/// Commit 444eb2a449ef of March 2016; from memory.
-const HUGE_FAULT: &[Since<HugeFaultRule>] = &[
-    Since(v(2, 6), HugeFaultRule::Tries, ""),
-    Since(v(4, 6), HugeFaultRule::TakesWhatIsFree, "444eb2a449ef"),
-];
-
-/// What a write to the huge page of zeros gets.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum HugeZeroRule {
-    /// A huge page, if there is one.
-    Huge,
-    /// A small page, in a table of 511 more entries of zeros.
-    Small,
-}
-
-/// 3917c80280c9 (5.8) took the copies of huge pages away, `do_huge_zero_wp_pmd` (6.13) brought this one back: from memory;
-/// `Small` is captured in 6.12 (conformance/scenes, thp-stride-always).
-const HUGE_ZERO: &[Since<HugeZeroRule>] = &[
-    Since(v(2, 6), HugeZeroRule::Huge, ""),
-    Since(v(5, 8), HugeZeroRule::Small, "3917c80280c9"),
-    Since(v(6, 13), HugeZeroRule::Huge, ""),
-];
-
 /// What counts as a cost of private memory or of files, by which reclaim weighs them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CostRule {
@@ -103,85 +75,6 @@ pub enum CostRule {
 /// Read in the facts (6.1; 6.6); that it came with 6.2, from memory. What it was before 5.8 is not here.
 const COST: &[Since<CostRule>] =
     &[Since(v(2, 6), CostRule::Moves, ""), Since(v(6, 2), CostRule::MovesAndRotations, "0538a82c39e9")];
-
-/// Where a fault of shared memory that may be huge makes a huge page, and what is done for its charge.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum SharedHugeRule {
-    /// Also where it reaches beyond what is mapped, and beyond the file's end; its charge is a small page's, reclaim and all.
-    Beyond,
-    /// The same, if there is room in the group for as much as `transparent_hugepage.defrag` has a fault do.
-    BeyondIfRoom,
-    /// The same, only where what is mapped has all of it.
-    Within,
-}
-
-/// Captured in 6.1 (shmem-who, shmem-fallback) and 6.12; versions from memory.
-const SHARED_HUGE: &[Since<SharedHugeRule>] = &[
-    Since(v(2, 6), SharedHugeRule::Beyond, ""),
-    Since(v(6, 7), SharedHugeRule::BeyondIfRoom, ""),
-    Since(v(6, 11), SharedHugeRule::Within, ""),
-];
-
-/// What a write gets to part of a huge page that is mapped in parts, all of them by one address space, since others that had
-/// it are gone.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PartReuseRule {
-    /// A copy.
-    Copies,
-    /// The part itself.
-    Reuses,
-}
-
-/// 1da190f4d0a6: the version is from memory; measured on 6.18.
-const PART_REUSE: &[Since<PartReuseRule>] =
-    &[Since(v(2, 6), PartReuseRule::Copies, ""), Since(v(6, 15), PartReuseRule::Reuses, "1da190f4d0a6")];
-
-/// What becomes of a huge page when an entry of part of it goes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum DeferredSplitRule {
-    /// It is split at once.
-    SplitsAtOnce,
-    /// Once nobody maps some part of it, it waits in a queue and is split when memory is short.
-    Queues,
-    /// The same, and whole ones wait as well, in case most of them is zeros.
-    QueuesAll,
-}
-
-const DEFERRED_SPLIT: &[Since<DeferredSplitRule>] = &[
-    Since(v(2, 6), DeferredSplitRule::SplitsAtOnce, ""),
-    // Kernels have queued since 4.5 (9a982250f773), to 5.3 in one queue a node, which is not modelled: with queues by group 32 threads of
-    // thpscale get 46 % huge pages on 5.0, of 80.5 % that were published.
-    Since(v(5, 4), DeferredSplitRule::Queues, "87eaceb3faa5"),
-    Since(v(6, 12), DeferredSplitRule::QueuesAll, "dafff3f4c850"),
-];
-
-/// What becomes of pages of a process's own as their region may be written to again (`mprotect`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ProtectRule {
-    /// The first write to each is a fault.
-    WriteFaults,
-    /// Those that it never shared may be written to at once.
-    WritableAtOnce,
-}
-
-/// `can_change_pte_writable`, 64fe24a3e05e: the version is from memory; measured on 6.18 (no fault of 64).
-const PROTECT: &[Since<ProtectRule>] = &[
-    Since(v(2, 6), ProtectRule::WriteFaults, ""),
-    Since(v(6, 0), ProtectRule::WritableAtOnce, "64fe24a3e05e"),
-];
-
-/// What becomes of a page table that `MADV_DONTNEED` empties, all of it in one range.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum EmptyTableRule {
-    /// It stays as long as a region needs it; no fault puts a huge page in its place.
-    Stays,
-    /// It is freed.
-    FreedByAdvice,
-}
-
-/// Captured on both sides (zero-fork: 6.12 and 6.18); version from memory (`CONFIG_PT_RECLAIM`).
-const EMPTY_TABLE: &[Since<EmptyTableRule>] =
-    &[Since(v(2, 6), EmptyTableRule::Stays, ""), Since(v(6, 14), EmptyTableRule::FreedByAdvice, "")];
 
 /// When a request that reclaims for itself waits for pages to be written, and how long.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -311,6 +204,19 @@ const MAP_HIT: &[Since<MapHitRule>] = &[
     Since(v(7, 2), MapHitRule::EachFault, ""),
 ];
 
+/// Which entries say that a page was used: by what programs said of how their mappings are read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RecencyRule {
+    /// All but those of mappings that are read in order.
+    NotInOrder,
+    /// Those of mappings of which nothing was said (`vma_has_recency`): the others are not even looked at.
+    NothingSaid,
+}
+
+/// The version and commit are from memory; captured on 6.12 and 6.18 (random-reads).
+const RECENCY: &[Since<RecencyRule>] =
+    &[Since(v(2, 6), RecencyRule::NotInOrder, ""), Since(v(6, 3), RecencyRule::NothingSaid, "8788f6781486")];
+
 /// How old the figures of groups are that reclaim goes by: sizes of lists, refaults.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GroupStatRule {
@@ -422,6 +328,7 @@ pub struct ReclaimRules {
     pub code_read: CodeReadRule,
     pub map_around: MapAroundRule,
     pub map_hit: MapHitRule,
+    pub recency: RecencyRule,
     pub group_stat: GroupStatRule,
     pub group_charge: GroupChargeRule,
     pub group_high: GroupHighRule,
@@ -455,6 +362,7 @@ impl ReclaimRules {
             code_read: at(CODE_READ, version),
             map_around: at(MAP_AROUND, version),
             map_hit: at(MAP_HIT, version),
+            recency: at(RECENCY, version),
             group_stat: at(GROUP_STAT, version),
             group_charge: at(GROUP_CHARGE, version),
             group_high: at(GROUP_HIGH, version),
@@ -467,7 +375,6 @@ impl ReclaimRules {
 
     pub(super) fn visit(&mut self, other: Self, to: &mut List) {
         use Mechanism::{Generations, Reclaim};
-        // Whatever keeps the pages.
         const BOTH: &[Mechanism] = &[Reclaim, Generations];
         let Self {
             lru,
@@ -489,6 +396,7 @@ impl ReclaimRules {
             code_read: _,
             map_around: _,
             map_hit: _,
+            recency: _,
             group_stat: _,
             group_charge: _,
             group_high: _,
@@ -572,7 +480,7 @@ impl ReclaimRules {
     fn visit_files(&mut self, other: Self, to: &mut List) {
         use Mechanism::{AddressSpaces, Generations, Reclaim};
         const BOTH: &[Mechanism] = &[Reclaim, Generations];
-        let Self { file_folio, code_read, map_around, map_hit, .. } = self;
+        let Self { file_folio, code_read, map_around, map_hit, recency, .. } = self;
         let folios = Of("file-folio", BOTH, "how large the folios of files are");
         to.add(folios, FILE_FOLIO, file_folio, other.file_folio);
         let code = Of("code-read", BOTH, "what is read with a missing page of a program's code");
@@ -582,5 +490,7 @@ impl ReclaimRules {
         to.add(around, MAP_AROUND, map_around, other.map_around);
         let hit = Of("map-hit", BOTH, "what makes a mapping's faults be read around again");
         to.add(hit, MAP_HIT, map_hit, other.map_hit);
+        let said = Of("recency", BOTH, "mappings whose entries do not say that a page was used");
+        to.add(said, RECENCY, recency, other.recency);
     }
 }
