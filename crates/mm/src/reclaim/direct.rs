@@ -2,6 +2,7 @@
 //! 32 pages are free.
 
 use super::groups::next_effort;
+use super::pressure::tell_of_priority;
 use super::{DEF_PRIORITY, Met, ReclaimDoor, ReclaimGround, Reclaimer, Scan};
 use crate::ground::{Machine, Nanos, Node, PAGE_ALLOC_COSTLY_ORDER, Relaxed, Span, Work, ZoneKind};
 use crate::pages::{Search, Zone, decide_by_sum};
@@ -39,7 +40,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         let mut goes_on = true;
         for priority in (0..=DEF_PRIORITY).rev() {
             scan.priority = priority;
-            super::pressure::tell_of_priority(self, scan);
+            tell_of_priority(self, scan);
             let met = if self.pages().is_killed(self.machine().task()) {
                 None
             } else {

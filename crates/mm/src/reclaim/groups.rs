@@ -5,6 +5,7 @@
 
 use alloc::collections::BTreeMap;
 
+use super::pressure::tell_of_priority;
 use super::{DEF_PRIORITY, Effort, Met, ReclaimDoor, ReclaimGround, Reclaimer, Scan, Skipped};
 use crate::ground::{Machine, Node, Order, ZoneKind};
 use crate::lru::{SWAP_CLUSTER_MAX, VecId};
@@ -95,7 +96,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     fn try_group(self, scan: &mut Scan) -> bool {
         for priority in (0..=DEF_PRIORITY).rev() {
             scan.priority = priority;
-            super::pressure::tell_of_priority(self, scan);
+            tell_of_priority(self, scan);
             if self.pages().is_killed(self.machine().task()) {
                 break;
             }

@@ -23,9 +23,9 @@ pub(super) fn tell_of_priority<M: Machine, G: ReclaimGround<M>>(door: ReclaimDoo
     }
 }
 
-/// So many pages were looked at for the scan's target.
+/// So many pages were looked at for the scan's target. (Kernels tell nobody of what `memory.reclaim` asks for; here that is not told apart.)
 pub(super) fn tell<M: Machine, G: ReclaimGround<M>>(door: ReclaimDoor<'_, M, G>, scan: &Scan, looked: u32) {
-    if !door.by_generations().are_kept() || !door.generations().has_workers_turns() {
+    if !door.by_generations().are_kept() || !door.generations().workers_run_at_once() {
         return;
     }
     let mut untold = door.own().untold.lock(door.machine());

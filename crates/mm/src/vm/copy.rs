@@ -63,15 +63,13 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
         let head = entry.head();
         let page = self.lru().page(head);
         let shared_file = matches!(site.region.backing, Backing::Shared { .. });
-        let rule = self.rules().reclaim.part_reuse;
-        let is_alone = || match rule {
+        let is_whole_ours = || is_ours(page) && !self.swap().has_others(head);
+        let is_alone = || match self.rules().reclaim.part_reuse {
             PartReuseRule::Copies if entry.has(bit::PART) => entry.has(bit::EXCLUSIVE),
-            PartReuseRule::Reuses
-                if entry.has(bit::PART) && is_ours_in_parts(page, head, (site.vpn, &held)) =>
-            {
-                true
+            PartReuseRule::Reuses if entry.has(bit::PART) => {
+                is_whole_ours() || is_ours_in_parts(page, head, (site.vpn, &held))
             }
-            _ => is_ours(page) && !self.swap().has_others(head),
+            _ => is_whole_ours(),
         };
         if shared_file || is_alone() {
             let own = if shared_file { 0 } else { bit::EXCLUSIVE };

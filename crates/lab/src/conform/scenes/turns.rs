@@ -6,7 +6,7 @@
 //! program has caught up.
 
 /// A tick of kernels with 250 in a second.
-const TICK: i64 = 4_000_000;
+pub(super) const TICK: i64 = 4_000_000;
 
 /// The slice on one CPU.
 const SLICE: i64 = 700_000;

@@ -8,14 +8,11 @@ use std::cell::Cell;
 use mm::bare::Moment;
 use mm::{Chore, Nanos, SwapIo};
 
-use super::turns::Preemption;
+use super::turns::{Preemption, TICK};
 
 /// What an entry costs that a walk finds used: 4.24 ms for 20,480 of them in a trace of 6.12, 4.88 ms in one of 6.18.
 const USED_ENTRY: u64 = 207;
 const USED_ENTRY_LAZY: u64 = 238;
-
-/// Of kernels with 250 in a second.
-const TICK: u64 = 4_000_000;
 
 /// For so long after a page came back from swap RCU's thread has something to do at each tick: what held the swap cache's shadow
 /// entries is freed. Two ticks, which is a guess.
@@ -25,6 +22,10 @@ const FREES_AFTER: u64 = 8_000_000;
 /// kernel's pause is 12 ms (`CGROUP_FILE_NOTIFY_MIN_INTV`); but here time is spread evenly over the accesses of a line, so that a row
 /// of accesses without a fault looks like one. 60 ms are a guess.
 const PAUSE: u64 = 60_000_000;
+
+fn tick_of(at: Nanos) -> u64 {
+    at.0 / TICK as u64
+}
 
 /// What is known of who waits for the CPU.
 #[derive(Debug)]
@@ -70,7 +71,7 @@ impl Walks {
     pub(super) fn go_on(&self, now: Nanos) {
         match self.recorder.get() {
             Recorder::Writes => self.recorder.set(Recorder::Waits(now)),
-            Recorder::Waits(since) if now.0 / TICK > since.0 / TICK => self.recorder.set(Recorder::Sleeps),
+            Recorder::Waits(since) if tick_of(now) > tick_of(since) => self.recorder.set(Recorder::Sleeps),
             _ => {}
         }
     }

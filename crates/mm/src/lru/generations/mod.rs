@@ -297,7 +297,7 @@ impl<'a, M: Machine, G: LruGround<M>> GenDoor<'a, M, G> {
     }
 
     /// Whether a worker that is woken has the CPU before reclaim goes on.
-    pub(crate) fn has_workers_turns(self) -> bool {
+    pub(crate) fn workers_run_at_once(self) -> bool {
         self.gen_rules().turn == GenTurnRule::AtOnce
     }
 

@@ -207,13 +207,13 @@ const MAP_HIT: &[Since<MapHitRule>] = &[
 /// Which entries say that a page was used: by what programs said of how their mappings are read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RecencyRule {
-    /// All but those of mappings that are read in order.
+    /// All but those of mappings that are read in order: these are cleared by who asks, and not counted.
     NotInOrder,
     /// Those of mappings of which nothing was said (`vma_has_recency`): the others are not even looked at.
     NothingSaid,
 }
 
-/// The version and commit are from memory; captured on 6.12 and 6.18 (random-reads).
+/// The version and commit are from memory; captured on 6.1 and from 6.12 on (random-reads).
 const RECENCY: &[Since<RecencyRule>] =
     &[Since(v(2, 6), RecencyRule::NotInOrder, ""), Since(v(6, 3), RecencyRule::NothingSaid, "8788f6781486")];
 
