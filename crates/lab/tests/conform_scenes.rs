@@ -129,9 +129,9 @@ fn later_scenes_that_were_written_to_find_faults_are_what_labels_rest_on() {
     assert_counted("mthp-cow-6.1", (0.3, 0.1), &[]);
     assert_counted("two-swaps-6.18", (2.0, 0.2), &[]);
     assert_counted("drop-all-6.18", (1.1, 8.5), &[]);
-    assert_counted("swappiness-0-mglru", (9.0, 1.0), &[]);
-    let asked = [("_direct", 42.0), ("pgscan_file", 42.0), ("activate_anon", 20.0)];
-    assert_counted("swappiness-0-classic-6.1", (17.0, 8.0), &asked);
+    assert_counted("swappiness-0-mglru", (3.0, 1.0), &[("_direct", 38.0)]);
+    let asked = [("_direct", 20.0), ("pgscan_file", 41.5), ("pgscan_kswapd", 23.5)];
+    assert_counted("swappiness-0-classic-6.1", (16.0, 1.0), &asked);
     // Of private pages, a child's and its parent's, fewer go here: not looked into.
     let away = [("_anon", 26.0), ("pswpout", 26.0), ("restore_file", 58.0), ("activate_file", 15.5)];
     assert_counted("map-limit-classic", (4.0, 7.5), &away);
@@ -173,8 +173,31 @@ fn scenes_of_common_programs_are_what_labels_rest_on() {
     }
     assert_counted("random-reads-6.1", (4.0, 1.0), &[]);
     assert_counted("group-zipf-6.18", (3.5, 1.0), &[]);
-    assert_counted("shrink-grow", (15.5, 5.0), &[]);
+    assert_counted("shrink-grow", (2.5, 1.0), &[("_direct", 47.5), ("_kswapd", 20.0)]);
     assert_counted("high-anon", (3.0, 1.0), &[]);
+}
+
+/// Eight more, run on four kernels before any was played, to see what turns are worth on scenes that nobody had looked at. Two of them end by a read of more
+/// than the program's buffer holds.
+#[test]
+fn scenes_of_turns_are_what_labels_rest_on() {
+    for name in [
+        "cache-serve",
+        "cache-serve-classic",
+        "fork-pool",
+        "grow-disk",
+        "log-append-classic",
+        "map-stream-classic",
+        "tiny-kernel-classic",
+        "two-readers",
+    ] {
+        for kernel in ["", "-6.18", "-7.2"] {
+            play(&format!("{name}{kernel}"));
+        }
+    }
+    assert_counted("grow-disk-6.18", (2.5, 1.5), &[]);
+    assert_counted("fork-pool-6.18", (7.5, 3.5), &[]);
+    assert_counted("log-append-classic-6.1", (16.5, 0.5), &[]);
 }
 
 /// Shared memory in huge pages and in pages of 64 KiB, captured before any was simulated; by what its plays showed then the rules are: where one is made
@@ -307,8 +330,8 @@ fn a_passing_scan_costs_a_working_set_by_popularity() {
 /// that activate depend on when the kernel last flushed its statistics. A boot with the trace on, and 4 MiB more for that, scans 496,378.
 #[test]
 fn executable_pages_outlive_a_stream() {
-    let scanned = [("pgscan_file", 23.5), ("pgscan_kswapd", 28.0), ("scene: pgscan", 23.5)];
-    let but = [&scanned[..], &BY_REQUESTS, &[("workingset_activate_file", 79.0)]].concat();
+    let scanned = [("pgscan_file", 23.5), ("pgscan_kswapd", 28.5), ("scene: pgscan", 23.5)];
+    let but = [&scanned[..], &BY_REQUESTS, &[("workingset_activate_file", 71.5)]].concat();
     assert_counted("exec-map-classic", (8.5, 8.0), &but);
 }
 
@@ -335,10 +358,7 @@ fn private_memory_under_a_limit_goes_to_zram() {
 fn files_by_generations() {
     assert_counted("file-loop-mglru", (3.0, 3.0), &BY_REQUESTS);
     // While statistics of groups are old, its shadows are too many: of 163,840 pages of the second pass 86,652 count as come back.
-    // Its ext4 reads files in blocks of 32 pages, each of which its mark is held against; here single ones come by the batch, up to
-    // hundreds at once, and the min mark is passed where there the low one was.
-    let but = [("pgscan_direct", 255.0), ("pgsteal_direct", 255.0)];
-    assert_counted("file-loop-mglru-6.18", (5.0, 1.0), &but);
+    assert_counted("file-loop-mglru-6.18", (1.0, 1.0), &BY_REQUESTS);
     assert_counted("zipf-scan-mglru", (3.0, 1.0), &BY_REQUESTS);
     assert_counted("refault-mglru", (1.5, 1.0), &[("_direct", 8.0)]);
     assert_counted("exec-map-mglru", (3.5, 4.0), &[("_direct", 46.0), ("_kswapd", 8.0)]);
@@ -354,7 +374,7 @@ fn the_distance_of_the_marks_decides_who_reclaims() {
 /// In which rows the groups stand is chance: a second boot of the kernel takes other pages of the protected file, and 12 % fewer.
 #[test]
 fn a_protected_group_gives_by_chance_by_generations() {
-    assert_counted("memory-low", (8.0, 6.0), &[("pgrefill", 100.0), ("_direct", 42.0)]);
+    assert_counted("memory-low", (8.0, 6.0), &[("pgrefill", 100.0), ("_direct", 49.0)]);
 }
 
 #[test]

@@ -370,6 +370,8 @@ pub enum Daemon {
     Flusher,
     /// Who writes what is in zswap to the device behind it.
     ZswapShrinker,
+    /// Who tells others of how hard reclaim is (`vmpressure`).
+    PressureWorker,
     /// Whoever ends grace periods ([`crate::slab::SlabDoor::end_grace_period`]): one is wanted soon.
     Rcu,
 }

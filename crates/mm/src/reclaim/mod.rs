@@ -195,6 +195,8 @@ pub struct Reclaim<M: Machine> {
     /// Where the walk over the groups stands.
     cursors: Locked<M, Cursors>,
     untold: Locked<M, Untold>,
+    /// The same for the machine as a whole.
+    untold_of_all: AtomicU32,
     /// Room on a request's own node first.
     by_node: node::NodeReclaim,
     /// For each node, where its pages are demoted to.
@@ -213,6 +215,7 @@ impl<M: Machine> Reclaim<M> {
             places: (0..nodes.max(zones)).map(|_| PlaceState::default()).collect(),
             cursors: Locked::new(machine, LockClass::Other, 7, Cursors::default()),
             untold: Locked::new(machine, LockClass::Other, 8, Untold::default()),
+            untold_of_all: AtomicU32::new(0),
         }
     }
 

@@ -4,7 +4,7 @@
 use alloc::collections::BTreeMap;
 
 use super::{ReclaimDoor, ReclaimGround, Scan};
-use crate::ground::Machine;
+use crate::ground::{Daemon, Machine, Relaxed};
 use crate::memcg::GroupId;
 
 /// Of so many pages at a time it is told (`vmpressure_win`).
@@ -25,6 +25,9 @@ pub(super) fn tell_of_priority<M: Machine, G: ReclaimGround<M>>(door: ReclaimDoo
 
 /// So many pages were looked at for the scan's target. (Kernels tell nobody of what `memory.reclaim` asks for; here that is not told apart.)
 pub(super) fn tell<M: Machine, G: ReclaimGround<M>>(door: ReclaimDoor<'_, M, G>, scan: &Scan, looked: u32) {
+    if scan.target == GroupId::ROOT {
+        tell_of_all(door, looked);
+    }
     if !door.by_generations().are_kept() || !door.generations().workers_run_at_once() {
         return;
     }
@@ -35,6 +38,15 @@ pub(super) fn tell<M: Machine, G: ReclaimGround<M>>(door: ReclaimDoor<'_, M, G>,
         *pages = 0;
         drop(untold);
         door.generations().worker_ran();
+    }
+}
+
+/// So many pages were looked at for nobody in particular.
+fn tell_of_all<M: Machine, G: ReclaimGround<M>>(door: ReclaimDoor<'_, M, G>, looked: u32) {
+    let untold = &door.own().untold_of_all;
+    if untold.fetch_add(looked, Relaxed).saturating_add(looked) >= WINDOW {
+        untold.store(0, Relaxed);
+        door.machine().wake(Daemon::PressureWorker);
     }
 }
 
@@ -74,6 +86,20 @@ mod tests {
         };
         assert!(walked_after("linux-6.12", in_two));
         assert!(!walked_after("linux-6.18", in_two), "it has to wait");
+    }
+
+    #[test]
+    fn a_worker_is_woken_for_each_window_of_the_machine() {
+        let mm = machine("linux-6.18");
+        let door = ReclaimDoor::on(&mm);
+        let scan = Scan::new(Reclaimer::Kswapd, Order::ZERO, ZoneKind::Movable);
+        let woken_after = |looked| {
+            tell(door, &scan, looked);
+            mm.machine().take_woken()
+        };
+        assert_eq!(woken_after(WINDOW - 1), []);
+        assert_eq!(woken_after(1), [Daemon::PressureWorker]);
+        assert_eq!(woken_after(1), []);
     }
 
     #[test]

@@ -6,9 +6,10 @@ use std::rc::{Rc, Weak};
 
 use mm::bare::Moment;
 use mm::version::Version;
-use mm::{Bare, Chore, Cpu, Daemon, GroupId, Machine, Mm, Nanos, Node, Span, SwapIo};
+use mm::{Bare, Cpu, Daemon, GroupId, Machine, Mm, Nanos, Node, Span};
 use sim::{Aside, put_aside};
 
+use super::costs;
 use super::elsewhere::Elsewhere;
 use super::play::Player;
 use super::trace::Trace;
@@ -48,14 +49,6 @@ impl StatFlushes {
     }
 }
 
-/// What a page costs that reclaim looks at, in instructions, of which each takes a nanosecond: counted in 6.12 with cgroups (2,233 by
-/// generations, 2,073 on the classic lists), and what is added to that where the page goes to swap (10,624 in all).
-const A_PAGE: u64 = 2_150;
-const TO_SWAP: u64 = 8_391;
-
-/// The same where ext4 reads files in blocks of 32 pages, as since 6.16: counted in 6.18, 13,550 for two blocks.
-const OF_A_BLOCK: u64 = 212;
-
 /// Over how long the part of the time that reclaim takes is averaged.
 const AVERAGED_OVER: f64 = 100_000_000.0;
 
@@ -82,8 +75,6 @@ struct Kswapd {
 pub(super) struct Kswapds {
     mm: Weak<Mm<Bare>>,
     nodes: Vec<RefCell<Kswapd>>,
-    /// What a page costs that is looked at.
-    a_page: u64,
     /// The one that works.
     works: Cell<Option<Node>>,
     /// The part of the time that the program's own reclaim and kswapd take.
@@ -98,14 +89,11 @@ pub(super) struct Kswapds {
 impl Kswapds {
     /// Those of `mm`, whose machine they watch from now on.
     pub(super) fn begin(mm: &Rc<Mm<Bare>>, version: Version) -> Rc<Self> {
-        // As Debian has it.
-        let is_lazy = version >= Version::new(6, 13);
-        let preemption = if is_lazy { Preemption::Lazy } else { Preemption::Voluntary };
         let cpus = mm.topology().cpus.len();
         let kswapd = |_| {
             RefCell::new(Kswapd {
-                turns: Turns::new(preemption, cpus),
-                elsewhere: Elsewhere::default(),
+                turns: Turns::new(version, cpus),
+                elsewhere: Elsewhere::new(version),
                 work: None,
                 until: None,
                 is_awake: false,
@@ -115,12 +103,11 @@ impl Kswapds {
         let all = Rc::new(Self {
             mm: Rc::downgrade(mm),
             nodes: mm.topology().nodes.iter().map(kswapd).collect(),
-            a_page: if version < Version::new(6, 16) { A_PAGE } else { OF_A_BLOCK },
             works: Cell::default(),
             part: Cell::default(),
             taken: Cell::default(),
             seen: Cell::default(),
-            walks: Walks::new(preemption),
+            walks: Walks::new(Preemption::of(version)),
             trace: Trace::default(),
         });
         let watching = Rc::downgrade(&all);
@@ -142,11 +129,13 @@ impl Kswapds {
 
     fn see(&self, moment: Moment) {
         let Some(mm) = self.mm.upgrade() else { return };
-        if let Moment::Wakes(Daemon::Kswapd(node)) = moment {
-            self.wake(node);
+        match moment {
+            Moment::Wakes(Daemon::Kswapd(node)) => self.wake(node),
+            Moment::Wakes(Daemon::PressureWorker) => self.wake_worker(&mm),
+            _ => {}
         }
         if let Moment::Traces(what) = moment {
-            return self.trace.hear(self.works.get(), what);
+            self.trace.hear(self.works.get(), what);
         }
         match self.works.get() {
             Some(node) => self.see_kswapd(&mm, node, moment),
@@ -169,6 +158,14 @@ impl Kswapds {
         kswapd.turns.wake();
     }
 
+    /// A worker of the CPU on which this happens.
+    fn wake_worker(&self, mm: &Mm<Bare>) {
+        let is_here = |node: &Node| shares(mm, *node) && self.works.get().is_none_or(|works| works == *node);
+        for node in self.all_nodes().filter(is_here) {
+            self.of(node).borrow_mut().turns.wake_worker();
+        }
+    }
+
     fn see_kswapd(&self, mm: &Mm<Bare>, node: Node, moment: Moment) {
         if let Moment::Blocks(at_most) = moment {
             if at_most >= A_SLEEP && !mm.machine().holds_lock() {
@@ -182,7 +179,7 @@ impl Kswapds {
             }
             return;
         }
-        let Some(cost) = self.cost(moment) else { return };
+        let Some(cost) = costs::of(moment) else { return };
         self.taken.set(self.taken.get() + cost);
         let gives_way = {
             let mut kswapd = self.of(node).borrow_mut();
@@ -200,7 +197,7 @@ impl Kswapds {
         if let Some(passed) = self.walks.hear(self.seen.get(), moment) {
             mm.machine().set_now(Nanos(mm.machine().now().0 + passed.0));
         }
-        if let Some(cost) = self.cost(moment) {
+        if let Some(cost) = costs::of(moment) {
             self.taken.set(self.taken.get() + cost);
             self.program_ran(mm, cost);
         }
@@ -210,17 +207,8 @@ impl Kswapds {
         match moment {
             Moment::Blocks(_) => self.program_sleeps(mm),
             Moment::Enters(Span::PageAlloc | Span::DirectReclaim) => self.ask(mm, At::Kernel),
-            _ if self.cost(moment).is_some() => self.ask(mm, At::Kernel),
+            _ if costs::of(moment).is_some() => self.ask(mm, At::Kernel),
             _ => {}
-        }
-    }
-
-    /// What of `moment` takes time of the CPU.
-    fn cost(&self, moment: Moment) -> Option<u64> {
-        match moment {
-            Moment::Spends(Chore::ReclaimPage, times) => Some(self.a_page * u64::from(times)),
-            Moment::Swaps(SwapIo::Write) => Some(TO_SWAP),
-            _ => None,
         }
     }
 
@@ -284,12 +272,11 @@ impl Kswapds {
             let shares = shares(mm, node);
             let is_its_turn = {
                 let mut kswapd = self.of(node).borrow_mut();
-                kswapd.is_awake
-                    && if shares {
-                        kswapd.turns.goes_to_kswapd(at)
-                    } else {
-                        kswapd.elsewhere.takes_turn(self.seen.get())
-                    }
+                if shares {
+                    kswapd.turns.goes_to_kswapd(at)
+                } else {
+                    kswapd.is_awake && kswapd.elsewhere.takes_turn(self.seen.get())
+                }
             };
             if is_its_turn {
                 while self.work(mm, node) {}
@@ -300,6 +287,7 @@ impl Kswapds {
     /// kswapd of `node` works until it sleeps or has to give way; says whether it goes on, for it is still its turn.
     fn work(&self, mm: &Rc<Mm<Bare>>, node: Node) -> bool {
         let work = { self.of(node).borrow_mut().work.take() };
+        let begins = work.is_none();
         let mut work = work.unwrap_or_else(|| {
             let mm = Rc::downgrade(mm);
             Aside::new(move || {
@@ -313,6 +301,9 @@ impl Kswapds {
             (kswapd.until, kswapd.gives_way) = (None, false);
         }
         let outer = self.works.replace(Some(node));
+        if begins && shares(mm, node) {
+            self.of(node).borrow_mut().turns.kswapd_ran(costs::A_RUN);
+        }
         let is_done = work.go_on();
         self.works.set(outer);
         let mut kswapd = self.of(node).borrow_mut();

@@ -63,6 +63,9 @@ impl Player {
         }
         let count = (to - from).div_ceil(step);
         let (order, touch) = (what.order, what.touch);
+        if matches!(named, Named::File { .. }) && touch == Touch::Read && step > BLOCK && count > 0 {
+            return Err(Stop::Signal("it read more than its buffer holds"));
+        }
         let all = count.saturating_mul(what.times);
         let what = Series::Strides { named, from, step, count, order, touch };
         process.doing = Some(Doing { at, what, done: 0, all });

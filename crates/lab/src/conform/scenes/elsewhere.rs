@@ -5,24 +5,34 @@
 use std::cell::Cell;
 
 use mm::Nanos;
+use mm::version::Version;
 
 /// How long after a wake another CPU has the thread first: at the next tick or so.
 const FIRST: u64 = 4_000_000;
 
-/// How long it is from one turn to the next: chosen by traces of two scenes, which have 16 and 64 ms (6.12), 20 ms (6.18) and 2 to 20 ms (7.2).
-const EVERY: u64 = 20_000_000;
+/// How long it is from one turn to the next: chosen by traces of two scenes, which have 16 and 64 ms (6.12), 20 ms (6.18) and 2 to 20 ms (7.2, whose slices end
+/// by timers of their own).
+fn every(version: Version) -> u64 {
+    if version >= Version::new(7, 2) { 4_000_000 } else { 20_000_000 }
+}
 
 /// How long it has the thread, half of a tick on average.
 const FOR: u64 = 2_000_000;
 
 /// The turns of another CPU, in the capture's time.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Elsewhere {
+    every: u64,
     next: Cell<u64>,
     left: Cell<u64>,
 }
 
 impl Elsewhere {
+    /// Those of a kernel's guests.
+    pub(super) fn new(version: Version) -> Self {
+        Self { every: every(version), next: Cell::default(), left: Cell::default() }
+    }
+
     /// It has something to do from `now` on.
     pub(super) fn wake(&self, now: Nanos) {
         self.next.set(now.0 + FIRST);
@@ -32,7 +42,7 @@ impl Elsewhere {
     pub(super) fn takes_turn(&self, now: Nanos) -> bool {
         let is_due = now.0 >= self.next.get();
         if is_due {
-            self.next.set(now.0 + EVERY);
+            self.next.set(now.0 + self.every);
             self.left.set(FOR);
         }
         is_due
@@ -56,7 +66,7 @@ mod tests {
 
     #[test]
     fn another_cpu_works_now_and_then_unless_it_is_alone() {
-        let cpu = Elsewhere::default();
+        let cpu = Elsewhere::new(Version::new(6, 18));
         cpu.wake(Nanos(1_000_000));
         let takes_turn = |ns| cpu.takes_turn(Nanos(ns));
         assert!(!takes_turn(4_999_999));

@@ -12,6 +12,7 @@
 mod balance;
 mod clock;
 mod compare;
+mod costs;
 mod counted;
 mod daemons;
 mod doing;

@@ -299,7 +299,10 @@ impl Player {
             }
             Code::Operation(what) => self.operation(process, &what, at)?,
         }
-        if process.doing.is_none() {
+        if process.waits.is_some() {
+            // It has not come to the end of the line yet, and no time has passed.
+            process.at = stretch.after(1, 1).max(process.at);
+        } else if process.doing.is_none() {
             self.end_line(process, at);
         }
         Ok(())

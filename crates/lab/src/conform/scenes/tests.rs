@@ -68,6 +68,7 @@ fn a_process_ends_where_it_does_not_understand_or_may_not() {
         ("map x 8K\ntouch x next 16K", "outside of its range"),
         ("touch nothing", "no such name"),
         ("map x 4K\ntouch x stride 0", "it divided by 0"),
+        ("file x 1M\nreadfile x block 128K", "it read more than its buffer holds"),
         ("map x 8K\nunmap x\ntouch x", "it touched what was not its own"),
         ("file f 8K\nmapfile m f\ntouch m", "it touched what was not its own"),
         ("map x 0", "no memory area"),
