@@ -1,5 +1,5 @@
 //! What reclaim takes of a scene's CPU, on which an instruction takes a nanosecond. By the page it was counted; what
-//! comes on top was read off traces of exec-map-classic, file-loop-classic, file-loop-mglru and min-free-set on 6.1 to 7.2 (docs/reclaim.md#kswapds-turns).
+//! comes on top was read off traces of exec-map-classic, file-loop-classic, file-loop-mglru, min-free-set and swappiness-0-classic on 6.1 to 7.2 (docs/reclaim.md#kswapds-turns).
 
 use mm::bare::Moment;
 use mm::{Batch, Chore, Span, SwapIo, Traced};

@@ -10,8 +10,8 @@ use mm::version::Version;
 /// How long after a wake another CPU has the thread first: at the next tick or so.
 const FIRST: u64 = 4_000_000;
 
-/// How long it is from one turn to the next: chosen by traces of two scenes, which have 16 and 64 ms (6.12), 20 ms (6.18) and 2 to 20 ms (7.2, whose slices end
-/// by timers of their own).
+/// How long it is from one turn to the next. Traces of two scenes have 16 and 64 ms (6.12), 20 ms (6.18) and 2 to 20 ms (7.2, whose slices end
+/// by timers of their own); for 7.2 that of five lengths was chosen at which its captures of two nodes came nearest (docs/reclaim.md#kswapds-turns).
 fn every(version: Version) -> u64 {
     if version >= Version::new(7, 2) { 4_000_000 } else { 20_000_000 }
 }

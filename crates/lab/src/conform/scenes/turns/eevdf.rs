@@ -12,13 +12,15 @@ use super::fair::{Fair, Task, Tasks};
 /// The slice on one CPU.
 const SLICE: i64 = 700_000;
 
-/// What changed.
+/// What changed. Traces of 6.12, 6.18 and 7.2 have it so; in which version between them it came is from memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Rules {
     /// Whenever its time is counted, who has no slice to finish gives way (6.17); before, only who is ahead.
     gives_way_after_slice: bool,
-    /// The end of a slice is seen by a timer of its own (`HRTICK`), and who is woken before it has left the queue meets an average that is up to date.
+    /// The end of a slice is seen by a timer of its own (`HRTICK`, 7.2), not at the next tick.
     has_timer: bool,
+    /// Who is woken before it has left the queue meets an average that is up to date (7.2).
+    counts_first: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -61,6 +63,7 @@ impl Eevdf {
             rules: Rules {
                 gives_way_after_slice: version >= Version::new(6, 17),
                 has_timer: version >= Version::new(7, 2),
+                counts_first: version >= Version::new(7, 2),
             },
             slice: SLICE * i64::from(1 + cpus.max(1).ilog2()),
             tasks: Tasks::default(),
@@ -121,7 +124,7 @@ impl Eevdf {
 
     /// It was ahead when it went to sleep; where it no longer is, it begins anew and is owed nothing.
     fn come_back(&mut self, task: Task) {
-        if self.rules.has_timer {
+        if self.rules.counts_first {
             self.count();
         }
         if self.lag(task) > 0 {

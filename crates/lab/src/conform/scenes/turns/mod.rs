@@ -331,7 +331,6 @@ mod tests {
         assert!(!turns.kswapd_ran(2_000_000), "a tick finds that it had it for less than half a period");
         assert!(turns.kswapd_ran(4_000_000));
         assert!(turns.goes_to_program());
-        turns.program_ran(900_000);
         assert!(!woken(CFS, 900_000).goes_to_kswapd(At::Kernel), "less than 1 ms behind");
     }
 
