@@ -465,7 +465,7 @@ fn lives_have_compactions_in_them() {
         "compact_daemon_migrate_scanned",
     ];
     let mut sums = [0; 4];
-    for _ in 0..60 {
+    for _ in 0..1200 {
         let events = prop::collection::vec(event(), 40..70).new_tree(&mut runner).unwrap().current();
         let mut world = World::new("linux-6.18", Shape::Usual);
         for event in &events {

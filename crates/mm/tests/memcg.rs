@@ -292,10 +292,11 @@ fn kernels_before_shadows_notice_nothing() {
 }
 
 /// A writer waits once a fifth of what its group has and may have is dirty, though the machine has memory for much more; not in a
-/// group without limits, and no more when it has been written.
+/// group without limits, and no more when it has been written. Where nobody brings the group's statistics up to date, it is not known.
 #[test]
 fn who_fills_a_group_with_dirty_pages_waits_for_the_disk() {
-    for (max, waits_after) in [(2000, Some(400)), (u32::MAX, None)] {
+    for (max, is_known, waits_after) in [(2000, true, Some(400)), (u32::MAX, true, None), (2000, false, None)]
+    {
         let machine = Machine::new("linux-6.18", 0);
         if max < u32::MAX {
             machine.limit(Limit::Max, max);
@@ -303,6 +304,9 @@ fn who_fills_a_group_with_dirty_pages_waits_for_the_disk() {
         let mm = &machine.mm;
         let file = mm.files().new_file(FileKind::Disk);
         let write = |page| {
+            if is_known {
+                mm.lru().flush_stats(GroupId::ROOT);
+            }
             mm.files().write_file(&file, page, Placement::default()).unwrap();
             mm.machine().take_slept() > Nanos(0)
         };

@@ -1,10 +1,12 @@
 //! Walking the files: every page knows its place in its file, and what is dirty will be written.
 
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use super::shadows::node_of;
 use super::{File, FilesDoor, FilesGround};
 use crate::ground::{Machine, Pfn};
 use crate::lru::page::{Mapping, PageFlag};
@@ -63,8 +65,14 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
             }
             pages.push(pfn);
         }
+        let mut in_nodes = BTreeMap::<u32, u32>::new();
+        state.pages.keys().for_each(|index| *in_nodes.entry(node_of(*index)).or_default() += 1);
+        if in_nodes != state.in_nodes {
+            return Err(format!("pages in nodes of file {} are counted wrong", file.id.0));
+        }
         for node in state.shadows.nodes() {
-            if state.has_pages_in(node) == self.is_shadow_node((file.id.0, node)) {
+            let is_bare = self.own().shadow_nodes.lock_local(self.machine()).has((file.id.0, node));
+            if state.has_pages_in(node) == is_bare {
                 return Err(format!(
                     "node {node} of file {}: whether it has pages is known wrong",
                     file.id.0

@@ -8,7 +8,7 @@ use core::ops::Range;
 
 use super::folio::{Pages, Part, nodes};
 use super::reader::{RA_PAGES, Reader};
-use super::shadows::{Shadows, pages_of};
+use super::shadows::Shadows;
 use super::slot::{SlotOf, Swapped};
 use super::{FilesDoor, FilesGround};
 use crate::ground::{
@@ -70,6 +70,8 @@ pub struct File<M: Machine, S> {
 #[derive(Debug, Default)]
 pub(super) struct FileState {
     pub(super) pages: Pages,
+    /// Of each node of its tree that has pages, how many.
+    pub(super) in_nodes: BTreeMap<u32, u32>,
     /// Pages that are to be written; the others of their folios are not.
     pub(super) dirty: BTreeSet<u32>,
     /// Its mappings, and all who do not say who they are.
@@ -83,7 +85,7 @@ pub(super) struct FileState {
 impl FileState {
     /// Whether any page of `node` is in memory.
     pub(super) fn has_pages_in(&self, node: u32) -> bool {
-        self.pages.range(pages_of(node)).next().is_some()
+        self.in_nodes.contains_key(&node)
     }
 
     /// Where the folio of page `index` is, if it is at `head`.

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::file::FileState;
-use super::shadows::node_of;
+use super::shadows::{SLOTS, node_of};
 use super::{File, FilesDoor, FilesGround};
 use crate::ground::{Machine, Order, Pfn, Relaxed};
 use crate::lru::page::{Mapping, Page, PageFlag};
@@ -49,14 +49,30 @@ pub(super) fn nodes(pages: &Range<u32>) -> impl Iterator<Item = u32> + use<> {
 impl FileState {
     /// The pages of the folio whose first is `first`, at `head`, are there.
     pub(super) fn insert(&mut self, pages: Range<u32>, head: Pfn, order: Order) {
-        let first = pages.start;
-        self.pages.extend(pages.map(|index| (index, Part { pfn: head.add(index - first), order })));
+        for node in nodes(&pages) {
+            let within = pages.start.max(node * SLOTS)..pages.end.min((node + 1).saturating_mul(SLOTS));
+            let part = |index: u32| Part { pfn: head.add(index - pages.start), order };
+            let is_new = |index: &u32| self.pages.insert(*index, part(*index)).is_none();
+            let new = within.filter(is_new).count() as u32;
+            *self.in_nodes.entry(node).or_default() += new;
+        }
     }
 
     /// They are not.
     pub(super) fn remove(&mut self, pages: Range<u32>) {
         for index in pages {
-            self.pages.remove(&index);
+            if self.pages.remove(&index).is_some() {
+                self.leaves_node(node_of(index));
+            }
+        }
+    }
+
+    fn leaves_node(&mut self, node: u32) {
+        let left = self.in_nodes.get(&node).map_or(0, |pages| pages - 1);
+        if left == 0 {
+            self.in_nodes.remove(&node);
+        } else {
+            self.in_nodes.insert(node, left);
         }
     }
 

@@ -77,6 +77,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
             }
             let folios = state.folios_within(0..u32::MAX);
             state.pages.clear();
+            state.in_nodes.clear();
             let heads = folios.into_iter().map(|(_, part)| part.head()).collect();
             (heads, core::mem::take(&mut state.swapped))
         };

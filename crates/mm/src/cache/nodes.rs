@@ -3,6 +3,7 @@
 //! been empty for longest go first, all their shadows with them: what comes back then is new.
 
 use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::shadows::SLOTS;
@@ -52,6 +53,15 @@ impl ShadowNodes {
         }
     }
 
+    fn len(&self) -> u64 {
+        self.places.len() as u64
+    }
+
+    /// Whether the node is known to have no page.
+    pub(super) fn has(&self, node: NodeId) -> bool {
+        self.places.contains_key(&node)
+    }
+
     fn count(&self, owner: Owner) -> u64 {
         self.lists.get(&owner).map_or(0, |list| list.len() as u64)
     }
@@ -97,9 +107,14 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         self.own().shadow_nodes.lock_local(self.machine()).remove((file, node));
     }
 
-    /// Whether the node is known to have no page.
-    pub(super) fn is_shadow_node(self, node: NodeId) -> bool {
-        self.own().shadow_nodes.lock_local(self.machine()).places.contains_key(&node)
+    /// Nodes of all files' trees that have pages, or shadows and nothing else; each takes [`NODE_BYTES`] of the kernel's memory.
+    pub fn tree_nodes(self) -> u64 {
+        let files: Vec<Arc<File<M, G::Space>>> = {
+            let files = self.own().files.lock_local(self.machine());
+            files.values().map(Arc::clone).collect()
+        };
+        let of = |file: &Arc<File<M, G::Space>>| file.state.lock_local(self.machine()).in_nodes.len() as u64;
+        files.iter().map(of).sum::<u64>() + self.own().shadow_nodes.lock_local(self.machine()).len()
     }
 
     /// After reclaim has looked through the lists of `vec`: nodes of its pages go that it has too many of.

@@ -23,11 +23,6 @@ pub(super) const fn node_of(index: u32) -> u32 {
     index / SLOTS
 }
 
-/// The pages of a node.
-pub(super) fn pages_of(node: u32) -> core::ops::RangeInclusive<u32> {
-    node * SLOTS..=node * SLOTS + (SLOTS - 1)
-}
-
 impl Shadows {
     /// The node's shadows are forgotten.
     pub(super) fn remove_node(&mut self, node: u32) {

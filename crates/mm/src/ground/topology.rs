@@ -7,6 +7,7 @@ mod layout;
 use alloc::string::String;
 use alloc::vec::Vec;
 use alloc::{format, vec};
+use core::ops::Range;
 
 use crate::ground::ids::{Node, Pfn, ZoneKind};
 
@@ -79,6 +80,20 @@ pub struct ZoneSpec {
     pub present: u32,
     /// Frames that the page allocator got; the rest was taken at boot.
     pub managed: u32,
+}
+
+/// The first mebibyte, in pages, which no x86 kernel gives to its allocator (`reserve_real_mode`, 5.13).
+const FIRST_MEBIBYTE: u32 = 256;
+
+impl ZoneSpec {
+    /// The frames that the page allocator got: the lowest of the span, for Linux takes its boot memory from the top. The zone for DMA lacks the
+    /// first mebibyte before anything else.
+    pub fn managed_span(&self) -> Range<u32> {
+        let start = self.start.0;
+        let low = if self.kind == ZoneKind::Dma { FIRST_MEBIBYTE.saturating_sub(start) } else { 0 };
+        let first = start + low.min(self.spanned.saturating_sub(self.managed));
+        first..first + self.managed
+    }
 }
 
 /// A CPU.

@@ -388,6 +388,7 @@ impl<'a, M: Machine, G: LruGround<M>> LruDoor<'a, M, G> {
     /// Brings what reclaim sees of `group` and of those below it up to date, as a reader of `memory.stat` does.
     pub fn flush_stats(self, group: GroupId) {
         for group in self.memcg().tree(group) {
+            self.memcg().see_dirt(group);
             for place in 0..self.own().vecs.len() as u16 {
                 let vec = VecId { group, place };
                 let (now, seen) = (self.sum(vec), &self.vec(vec).seen);

@@ -4,6 +4,7 @@
 
 use super::{Group, GroupId, Limit, MemcgDoor, MemcgGround};
 use crate::ground::{Machine, Relaxed};
+use crate::rules::policy::GroupStatRule;
 
 /// Of a group: its pages of files that wait for the disk, and what these are a part of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,7 +40,15 @@ impl<M: Machine, G: MemcgGround<M>> MemcgDoor<'_, M, G> {
         }
     }
 
-    /// How it stands with the group of the task that runs; `None` in the root, and where nothing bounds the group.
+    /// Figures of `group` are brought up to date.
+    pub(crate) fn see_dirt(self, group: GroupId) {
+        let of = self.own().group(group);
+        for (seen, now) in of.seen.iter().zip([&of.file, &of.pending]) {
+            seen.store(now.load(Relaxed), Relaxed);
+        }
+    }
+
+    /// How it stands with the group of the task that runs, as old as the kernel knows it; `None` in the root, and where nothing bounds the group.
     pub(crate) fn dirt(self) -> Option<GroupDirt> {
         let group = self.current();
         let above = || self.upward(group).filter(|&above| above != GroupId::ROOT);
@@ -49,7 +58,11 @@ impl<M: Machine, G: MemcgGround<M>> MemcgDoor<'_, M, G> {
             return None;
         }
         let of = self.own().group(group);
-        let [file, pending] = [&of.file, &of.pending].map(|count| count.load(Relaxed).max(0) as u64);
+        let known = match self.rules().reclaim.group_stat {
+            GroupStatRule::Flushed => [&of.seen[0], &of.seen[1]],
+            GroupStatRule::AsTheyAre | GroupStatRule::SumsFlushed => [&of.file, &of.pending],
+        };
+        let [file, pending] = known.map(|count| count.load(Relaxed).max(0) as u64);
         Some(GroupDirt { pending, dirtyable: file.saturating_add(headroom) })
     }
 }

@@ -101,6 +101,8 @@ struct Group {
     /// Its own pages of files, and those of them that are dirty or being written.
     file: AtomicI64,
     pending: AtomicI64,
+    /// The two as they were when figures of groups were last brought up to date.
+    seen: [AtomicI64; 2],
 }
 
 /// The groups of a machine.

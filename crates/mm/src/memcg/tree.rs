@@ -25,6 +25,7 @@ impl Group {
             delayed: zero(),
             file: AtomicI64::new(0),
             pending: AtomicI64::new(0),
+            seen: [const { AtomicI64::new(0) }; 2],
         }
     }
 

@@ -134,7 +134,8 @@ fn zones<M: Machine>(machine: &M, topology: &Topology, rules: &Rules, knobs: &Kn
         .enumerate()
         .map(|(id, (node, spec))| {
             let local = topology.cpus_that_share(node) as u32;
-            let divided = |knobs: &Knobs| Division::new(rules, knobs, spec.start, spec.managed, local);
+            let pages = spec.managed_span().end - spec.start.0;
+            let divided = |knobs: &Knobs| Division::new(rules, knobs, spec.start, pages, local);
             let division = (divided(knobs), divided(&knobs.with_default(Knob::Arenas)));
             zone(machine, (topology, rules), ZoneId(id as u16), node, (spec, division))
         })

@@ -176,6 +176,27 @@ impl FreeAreas {
         moved
     }
 
+    /// The same where a free block may be larger than the pageblock: it is taken apart.
+    pub(crate) fn convert_within<M: Machine>(
+        &mut self,
+        cx: ZoneCx<'_, M>,
+        start: Pfn,
+        migratetype: MigrateType,
+    ) -> u32 {
+        for order in Order::PAGEBLOCK.to(Order::MAX).filter(|order| *order > Order::PAGEBLOCK) {
+            let head = start.align_down(order);
+            let state = cx.cx.map.frame(head).state();
+            if (state.kind, state.order) == (FrameKind::Free, order) {
+                self.remove(cx, head);
+                for block in (0..order.pages()).step_by(PAGEBLOCK_PAGES as usize) {
+                    let place = crate::pages::buddy::Place::Tail;
+                    self.add(cx, head.add(block), Order::PAGEBLOCK, state.migratetype, place);
+                }
+            }
+        }
+        self.convert_block(cx, start, migratetype)
+    }
+
     /// Moves the free blocks of the pageblock at `start` to the lists of `migratetype`; gives their pages.
     fn move_free<M: Machine>(&mut self, cx: ZoneCx<'_, M>, start: Pfn, migratetype: MigrateType) -> u32 {
         let mut moved = 0;

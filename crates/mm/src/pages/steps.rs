@@ -94,6 +94,12 @@ impl<M: Machine> Steps<'_, M> {
         Ok(())
     }
 
+    /// The pageblock at `start` of `zone` is of `migratetype` from now on, with what is free in it: so many pages.
+    pub fn set_block_type(self, zone: ZoneId, start: Pfn, migratetype: MigrateType) -> u32 {
+        let cx = self.pages.zone_cx(zone);
+        cx.zone.arenas.lock_owner(&self.pages.machine, start).convert_within(cx, start, migratetype)
+    }
+
     /// Moves up to `blocks` from the buddy lists to a pageset list, coldest side, and tunes nothing. Gives how many.
     pub fn place_on_pageset(
         self,

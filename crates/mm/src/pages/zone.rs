@@ -124,6 +124,7 @@ pub struct Zone<M: Machine> {
     pub(in crate::pages) kind: ZoneKind,
     pub(in crate::pages) start: Pfn,
     pub(in crate::pages) spanned: u32,
+    pub(in crate::pages) first_managed: Pfn,
     pub(in crate::pages) present: u32,
     pub(in crate::pages) managed: u32,
     pub(in crate::pages) arenas: Arenas<M>,
@@ -198,6 +199,7 @@ impl<M: Machine> Zone<M> {
             kind: parts.spec.kind,
             start: parts.spec.start,
             spanned: parts.spec.spanned,
+            first_managed: Pfn(parts.spec.managed_span().start),
             present: parts.spec.present,
             managed: parts.spec.managed,
             arenas: parts.arenas,
@@ -245,14 +247,16 @@ impl<M: Machine> Zone<M> {
         self.start.0..self.start.0 + self.spanned
     }
 
-    /// The frames that the allocator got: the lowest of the span. (Linux takes its boot memory from the top.)
-    pub(crate) fn managed_span(&self) -> core::ops::Range<u32> {
-        self.start.0..self.start.0 + self.managed
+    /// The frames that the allocator got ([`ZoneSpec::managed_span`]).
+    pub fn managed_span(&self) -> core::ops::Range<u32> {
+        self.first_managed.0..self.first_managed.0 + self.managed
     }
 
     /// The lowest of its frames that the allocator did not get: the kernel's own from boot on.
     pub(crate) fn first_unmanaged(&self) -> Option<Pfn> {
-        (self.managed < self.spanned).then(|| Pfn(self.managed_span().end))
+        let managed = self.managed_span();
+        let first = if managed.start > self.start.0 { self.start.0 } else { managed.end };
+        (self.managed < self.spanned).then_some(Pfn(first))
     }
 
     /// Free pages as the zone's own counter has them; CPUs may hold back small differences.

@@ -146,8 +146,8 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         let state = self.own().node(node);
         self.machine().block(SHORT_SLEEP);
         if state.was_asked() {
-            // Woken before its time: what is left to do counts still.
-            state.ask(goal);
+            // Woken before its time: the order that is left to do counts still.
+            state.order.fetch_max(u32::from(goal.order.get()), Relaxed);
             state.low_quickly.fetch_add(1, Relaxed);
             return false;
         }

@@ -206,7 +206,11 @@ impl Model {
         let pages = request.order.pages();
         let zone = self.mm.zone_of(pfn).unwrap_or_else(|| panic!("{pfn} is in no zone"));
         assert!(pfn.0 % pages == 0, "{pfn} is not aligned to {}", request.order);
-        assert!(pfn.0 + pages <= zone.start().0 + zone.managed(), "{pfn} is not managed memory of {zone:?}");
+        let managed = zone.managed_span();
+        assert!(
+            managed.start <= pfn.0 && pfn.0 + pages <= managed.end,
+            "{pfn} is not managed memory of {zone:?}"
+        );
         assert!(zone.kind() <= request.highest, "{zone:?} for {request:?}");
         assert!(request.allowed.contains(zone.node()), "{zone:?} for {request:?}");
         assert!(!request.this_node || zone.node() == node, "{zone:?} for {request:?} on {node:?}");

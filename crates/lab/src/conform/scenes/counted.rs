@@ -11,8 +11,8 @@ use crate::conform::outcome::{Counted, CounterRow, Shortage, StayedRow};
 /// Below this, a kernel's count says little.
 const LEAST: u64 = 1000;
 
-/// vmstat's names; allocstall is the sum over zones.
-const OF_MACHINE: [&str; 28] = [
+/// vmstat's names; [`OVER_ZONES`] are sums.
+const OF_MACHINE: [&str; 29] = [
     "pgscan_anon",
     "pgscan_file",
     "pgsteal_anon",
@@ -33,6 +33,7 @@ const OF_MACHINE: [&str; 28] = [
     "workingset_restore_anon",
     "workingset_restore_file",
     "allocstall",
+    "pgskip",
     "pgmajfault",
     "zone_reclaim_success",
     "zone_reclaim_failed",
@@ -42,6 +43,9 @@ const OF_MACHINE: [&str; 28] = [
     "numa_hint_faults",
     "numa_pages_migrated",
 ];
+
+/// Those that vmstat has by zone.
+const OVER_ZONES: [&str; 2] = ["allocstall", "pgskip"];
 
 /// A group's, under the names of memory.stat and memory.events.
 const OF_GROUP: [&str; 12] = [
@@ -108,7 +112,8 @@ fn ours(events: &BTreeMap<String, u64>, name: &str) -> u64 {
 }
 
 fn sum<'a>(events: impl Iterator<Item = (&'a str, u64)>, name: &str) -> u64 {
-    let is_it = |key: &str| key == name || name == "allocstall" && key.starts_with("allocstall");
+    let of_zones = OVER_ZONES.contains(&name);
+    let is_it = |key: &str| key == name || of_zones && key.starts_with(name);
     events.filter(|(key, _)| is_it(key)).map(|(_, count)| count).sum()
 }
 

@@ -1,5 +1,5 @@
-//! Daemons of a scene's machine. kswapd has a stack of its own and takes turns with the program where it shares its CPU: the
-//! program's time is the capture's, that of reclaim is by the page. On another CPU it works now and then.
+//! Daemons of a scene's machine. kswapd has a stack of its own and, as the flusher, takes turns with the program where it shares its CPU: the
+//! program's time is the capture's, that of reclaim and of writing is by the page. On another CPU kswapd works now and then.
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -11,9 +11,11 @@ use sim::{Aside, put_aside};
 
 use super::costs;
 use super::elsewhere::Elsewhere;
+use super::flusher::Flusher;
 use super::play::Player;
 use super::trace::Trace;
-use super::turns::{At, Preemption, Turns};
+use super::trees::Trees;
+use super::turns::{At, Preemption, Task, Turns};
 use super::walks::Walks;
 
 /// How often the kernel brings the statistics of groups up to date: 500 ticks, and four more by its timer wheel's steps of eight.
@@ -72,21 +74,23 @@ struct Kswapd {
 
 /// All of them.
 #[derive(Debug)]
-pub(super) struct Kswapds {
+pub(super) struct Daemons {
     mm: Weak<Mm<Bare>>,
     nodes: Vec<RefCell<Kswapd>>,
-    /// The one that works.
+    flusher: Flusher,
+    /// The kswapd that works.
     works: Cell<Option<Node>>,
-    /// The part of the time that the program's own reclaim and kswapd take.
+    /// The part of the time that the program's own reclaim, kswapd and the flusher take.
     part: Cell<f64>,
     /// That they took since the program was last seen.
     taken: Cell<u64>,
     seen: Cell<Nanos>,
     walks: Walks,
+    pub(super) trees: Trees,
     pub(super) trace: Trace,
 }
 
-impl Kswapds {
+impl Daemons {
     /// Those of `mm`, whose machine they watch from now on.
     pub(super) fn begin(mm: &Rc<Mm<Bare>>, version: Version) -> Rc<Self> {
         let cpus = mm.topology().cpus.len();
@@ -103,11 +107,13 @@ impl Kswapds {
         let all = Rc::new(Self {
             mm: Rc::downgrade(mm),
             nodes: mm.topology().nodes.iter().map(kswapd).collect(),
+            flusher: Flusher::default(),
             works: Cell::default(),
             part: Cell::default(),
             taken: Cell::default(),
             seen: Cell::default(),
             walks: Walks::new(Preemption::of(version)),
+            trees: Trees::default(),
             trace: Trace::default(),
         });
         let watching = Rc::downgrade(&all);
@@ -131,8 +137,12 @@ impl Kswapds {
         let Some(mm) = self.mm.upgrade() else { return };
         match moment {
             Moment::Wakes(Daemon::Kswapd(node)) => self.wake(node),
-            Moment::Wakes(Daemon::PressureWorker) => self.wake_worker(&mm),
+            Moment::Wakes(Daemon::PressureWorker) => self.wake_here(&mm, Task::Worker),
+            Moment::Wakes(Daemon::Flusher) if self.flusher.wake(&mm) => self.wake_here(&mm, Task::Flusher),
             _ => {}
+        }
+        if self.flusher.writes() {
+            return;
         }
         if let Moment::Traces(what) = moment {
             self.trace.hear(self.works.get(), what);
@@ -155,14 +165,14 @@ impl Kswapds {
             kswapd.elsewhere.wake(self.seen.get());
         }
         kswapd.is_awake = true;
-        kswapd.turns.wake();
+        kswapd.turns.wake(Task::Kswapd);
     }
 
-    /// A worker of the CPU on which this happens.
-    fn wake_worker(&self, mm: &Mm<Bare>) {
+    /// `task` of the CPU on which this happens.
+    fn wake_here(&self, mm: &Mm<Bare>, task: Task) {
         let is_here = |node: &Node| shares(mm, *node) && self.works.get().is_none_or(|works| works == *node);
         for node in self.all_nodes().filter(is_here) {
-            self.of(node).borrow_mut().turns.wake_worker();
+            self.of(node).borrow_mut().turns.wake(task);
         }
     }
 
@@ -184,7 +194,7 @@ impl Kswapds {
         let gives_way = {
             let mut kswapd = self.of(node).borrow_mut();
             let called =
-                if shares(mm, node) { kswapd.turns.kswapd_ran(cost) } else { kswapd.elsewhere.ran(cost) };
+                if shares(mm, node) { kswapd.turns.worked(cost) } else { kswapd.elsewhere.ran(cost) };
             kswapd.gives_way |= called;
             kswapd.gives_way
         };
@@ -206,7 +216,11 @@ impl Kswapds {
         }
         match moment {
             Moment::Blocks(_) => self.program_sleeps(mm),
-            Moment::Enters(Span::PageAlloc | Span::DirectReclaim) => self.ask(mm, At::Kernel),
+            Moment::Enters(Span::PageAlloc) => {
+                self.trees.grow(mm);
+                self.ask(mm, At::Kernel);
+            }
+            Moment::Enters(Span::DirectReclaim) => self.ask(mm, At::Kernel),
             _ if costs::of(moment).is_some() => self.ask(mm, At::Kernel),
             _ => {}
         }
@@ -233,11 +247,19 @@ impl Kswapds {
             let now = self.now_of(&mm, node, &kswapd);
             if kswapd.until.is_some_and(|until| now >= until) && !kswapd.is_awake {
                 kswapd.is_awake = true;
-                kswapd.turns.wake();
+                kswapd.turns.wake(Task::Kswapd);
                 kswapd.elsewhere.wake(self.seen.get());
             }
         }
         self.ask(&mm, At::Program);
+    }
+
+    /// So many processes share the CPU from now on.
+    pub(super) fn set_programs(&self, programs: u64) {
+        let Some(mm) = self.mm.upgrade() else { return };
+        for node in self.all_nodes().filter(|node| shares(&mm, *node)) {
+            self.of(node).borrow_mut().turns.set_programs(programs);
+        }
     }
 
     /// The program comes to a mark: it waits until that is written.
@@ -255,13 +277,14 @@ impl Kswapds {
 
     fn program_sleeps(&self, mm: &Rc<Mm<Bare>>) {
         for node in self.all_nodes() {
+            if shares(mm, node) {
+                let runs = self.of(node).borrow_mut().turns.program_sleeps();
+                self.take_turns(mm, node, runs);
+                continue;
+            }
             while self.of(node).borrow().is_awake {
-                {
-                    let mut kswapd = self.of(node).borrow_mut();
-                    kswapd.turns.program_sleeps();
-                    kswapd.elsewhere.leave_alone();
-                }
-                self.work(mm, node);
+                self.of(node).borrow().elsewhere.leave_alone();
+                self.kswapd_works(mm, node);
             }
         }
     }
@@ -269,23 +292,47 @@ impl Kswapds {
     /// Whoever's turn it is works.
     fn ask(&self, mm: &Rc<Mm<Bare>>, at: At) {
         for node in self.all_nodes() {
-            let shares = shares(mm, node);
+            if shares(mm, node) {
+                let runs = self.of(node).borrow_mut().turns.asked(at);
+                self.take_turns(mm, node, runs);
+                continue;
+            }
             let is_its_turn = {
-                let mut kswapd = self.of(node).borrow_mut();
-                if shares {
-                    kswapd.turns.goes_to_kswapd(at)
-                } else {
-                    kswapd.is_awake && kswapd.elsewhere.takes_turn(self.seen.get())
-                }
+                let kswapd = self.of(node).borrow();
+                kswapd.is_awake && kswapd.elsewhere.takes_turn(self.seen.get())
             };
             if is_its_turn {
-                while self.work(mm, node) {}
+                self.kswapd_works(mm, node);
             }
         }
     }
 
-    /// kswapd of `node` works until it sleeps or has to give way; says whether it goes on, for it is still its turn.
-    fn work(&self, mm: &Rc<Mm<Bare>>, node: Node) -> bool {
+    /// On the program's CPU, which is that of `node`, `runs` works and whoever comes after, until it is the program's turn.
+    fn take_turns(&self, mm: &Rc<Mm<Bare>>, node: Node, mut runs: Task) {
+        loop {
+            let sleeps = match runs {
+                Task::Kswapd => self.kswapd_works(mm, node),
+                Task::Flusher => self.flusher_works(mm, node),
+                Task::Program | Task::Worker => return,
+            };
+            let turns = &mut self.of(node).borrow_mut().turns;
+            runs = if sleeps { turns.sleeps() } else { turns.gives_way() };
+        }
+    }
+
+    /// The flusher works until it is done or has to give way; says whether it is done.
+    fn flusher_works(&self, mm: &Mm<Bare>, node: Node) -> bool {
+        while let Some(took) = self.flusher.work(mm) {
+            self.taken.set(self.taken.get() + took);
+            if self.of(node).borrow_mut().turns.worked(took) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// kswapd of `node` works until it sleeps or has to give way; says whether it sleeps.
+    fn kswapd_works(&self, mm: &Rc<Mm<Bare>>, node: Node) -> bool {
         let work = { self.of(node).borrow_mut().work.take() };
         let begins = work.is_none();
         let mut work = work.unwrap_or_else(|| {
@@ -302,18 +349,15 @@ impl Kswapds {
         }
         let outer = self.works.replace(Some(node));
         if begins && shares(mm, node) {
-            self.of(node).borrow_mut().turns.kswapd_ran(costs::A_RUN);
+            self.of(node).borrow_mut().turns.worked(costs::A_RUN);
         }
         let is_done = work.go_on();
         self.works.set(outer);
         let mut kswapd = self.of(node).borrow_mut();
         kswapd.work = (!is_done).then_some(work);
-        if is_done || kswapd.until.is_some() {
-            kswapd.is_awake = false;
-            kswapd.turns.kswapd_sleeps();
-            return false;
-        }
-        shares(mm, node) && !kswapd.turns.goes_to_program()
+        let sleeps = is_done || kswapd.until.is_some();
+        kswapd.is_awake &= !sleeps;
+        sleeps
     }
 }
 
@@ -334,17 +378,10 @@ impl Player {
         }
         mm.machine().take_seen();
         let woken = mm.machine().take_woken();
-        if woken.contains(&Daemon::Flusher) {
-            self.machine.flush.set(true);
-        }
         if woken.contains(&Daemon::Khugepaged) {
             mm.collapses().khugepaged();
             self.machine.khugepaged_ran.set(Some(now));
         }
-        self.machine.kswapds.program_at(now);
-        if self.machine.flush.take() && (mm.files().take_flush_request() > 0 || mm.files().wants_writeback())
-        {
-            self.write_back();
-        }
+        self.machine.daemons.program_at(now);
     }
 }

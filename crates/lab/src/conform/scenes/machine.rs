@@ -10,7 +10,7 @@ use mm::{
     Urgency, WordSize, ZoneKind,
 };
 
-use super::daemons::{Kswapds, StatFlushes};
+use super::daemons::{Daemons, StatFlushes};
 use super::settings::Settings;
 use super::types::Types;
 use crate::conform::read::capture::{kernel_version, spec};
@@ -22,13 +22,12 @@ use crate::script::words::size;
 /// The machine that a scene is played on.
 pub(super) struct Played {
     pub(super) mm: Rc<Mm<Bare>>,
-    pub(super) kswapds: Rc<Kswapds>,
+    pub(super) daemons: Rc<Daemons>,
     /// What a page comes to in compressed swap.
     device: SwapDevice,
     /// The disk for swap, and its bytes.
     swap_disk: (SwapDevice, u64),
     pub(super) settings: RefCell<Settings>,
-    pub(super) flush: Cell<bool>,
     pub(super) stat_flushes: StatFlushes,
     /// When khugepaged was woken, and had a round at once, if it has slept since.
     pub(super) khugepaged_ran: Cell<Option<Nanos>>,
@@ -60,12 +59,11 @@ impl Played {
         let mm = Mm::new(Bare::default(), topology, policy, knobs);
         let mm = Rc::new(mm.map_err(|error| FormatError::new(0, error))?);
         let mut played = Self {
-            kswapds: Kswapds::begin(&mm, version),
+            daemons: Daemons::begin(&mm, version),
             mm,
             device: device(program),
             swap_disk,
             settings: RefCell::default(),
-            flush: Cell::default(),
             stat_flushes: StatFlushes::of(version),
             khugepaged_ran: Cell::default(),
             types: Types::of(sections),

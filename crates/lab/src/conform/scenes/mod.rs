@@ -18,6 +18,7 @@ mod daemons;
 mod doing;
 mod elsewhere;
 mod files;
+mod flusher;
 mod machine;
 mod memory;
 mod oom;
@@ -26,6 +27,7 @@ mod process;
 mod seen;
 mod settings;
 mod trace;
+mod trees;
 mod turns;
 mod types;
 mod walks;
@@ -58,7 +60,7 @@ pub(super) fn conform(text: &str) -> Result<FileOutcome, FormatError> {
 /// The line that cannot be read, or a kernel without rules.
 pub(super) fn trace(text: &str) -> Result<Vec<TraceRow>, FormatError> {
     let scene = Scene::of(text)?;
-    scene.machine.kswapds.trace.begin();
+    scene.machine.daemons.trace.begin();
     Ok(play::play(scene.machine, scene.clock, scene.program, MOST_STEPS)?.trace)
 }
 

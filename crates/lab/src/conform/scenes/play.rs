@@ -106,7 +106,7 @@ pub(super) fn play(
         player.marks.seen.push(Seen { label: "after-exit".into(), ..after });
     }
     let Marks { unplayed, by_generations, trace, .. } = &mut player.marks;
-    *trace = player.machine.kswapds.trace.take();
+    *trace = player.machine.daemons.trace.take();
     *unplayed = player.machine.settings.take().unplayed;
     *by_generations = player.machine.mm.knobs().get(Knob::LruGenEnabled) > 0;
     Ok(player.marks)
@@ -166,6 +166,7 @@ impl Player {
             let machine = self.machine.mm.machine();
             machine.set_cpu(process.cpu);
             machine.set_task(task);
+            self.machine.daemons.set_programs(self.sharers);
             let (live, mut outcome) = (self.processes.len(), Ok(true));
             while matches!(outcome, Ok(true))
                 && process.waits.is_none()
@@ -439,7 +440,7 @@ impl Player {
             self.step(at, ROUND_STEPS)?;
             self.machine.mm.collapses().khugepaged();
         }
-        self.machine.kswapds.idle();
+        self.machine.daemons.idle();
         // That long at least.
         let slept = process.at.0.saturating_add(ms.saturating_mul(1_000_000));
         self.pass_to(process, at.stretch.after(1, 1).max(Nanos(slept)));
@@ -467,16 +468,17 @@ impl Player {
         self.pass_to(process, said);
         process.hints.pass(process.at);
         self.run_daemons();
-        self.machine.kswapds.mark();
+        self.machine.daemons.mark();
         self.read_metadata(process);
         let counters = process.space.counters();
         let now = (counters.minor, counters.major);
         let faults = process.last.map(|last| (now.0 - last.0, now.1 - last.1));
         process.last = Some(now);
         let seen = self.seen(Some(process));
-        self.machine.kswapds.trace.mark(label);
+        self.machine.daemons.trace.mark(label);
         self.marks.seen.push(Seen { label: label.into(), faults, process: process.task.0, ..seen });
         self.machine.fill_to_first_mark();
+        self.machine.daemons.trees.begin(&self.machine.mm);
     }
 
     /// What there is, and of `process`.

@@ -2,11 +2,11 @@
 //!
 //! Where movable pages run out, a request falls back on these. That mixes types, and raises marks.
 
-use mm::{Bare, MigrateType, Mm, Node, Order, Pfn, Request, Urgency, Zone, ZoneKind};
+use mm::{Bare, MigrateType, Mm, Order, Pfn, Zone, ZoneKind};
 
 use crate::conform::read::sections::Sections;
 
-const PAGEBLOCK: usize = 512;
+const PAGEBLOCK: u32 = 512;
 
 /// Types that movable pages fall back on.
 const KINDS: [(&str, MigrateType); 2] =
@@ -51,49 +51,44 @@ impl Types {
         Self(all)
     }
 
-    /// Makes pageblocks of `zone`'s types, as far as `most` pages may be taken, and frees in them what was free.
+    /// Makes pageblocks of `zone`'s types, the lowest of it, as far as `most` pages may be taken, and frees in them what was free.
     pub(super) fn make(&self, mm: &Mm<Bare>, zone: &Zone<Bare>, most: u64) {
-        let mut left = most;
+        let mut left = most as usize;
+        let mut starts =
+            (zone.span().start / PAGEBLOCK * PAGEBLOCK..zone.span().end).step_by(PAGEBLOCK as usize);
+        let steps = mm.pages().steps();
         let own = |typed: &&Typed| (typed.node, typed.zone) == (zone.node().0, zone.kind());
         for typed in self.0.iter().filter(own) {
-            let request = Request {
-                highest: zone.kind(),
-                node: Some(Node(typed.node)),
-                this_node: true,
-                urgency: Urgency::Never,
-                migratetype: typed.kind,
-                ..Request::KERNEL
-            };
+            let make = |start| steps.set_block_type(zone.id(), Pfn(start), typed.kind) as usize;
+            let there: usize = starts.by_ref().take(typed.blocks).map(make).sum();
             let free: usize = typed.free.iter().enumerate().map(|(order, count)| count << order).sum();
-            let wanted = (typed.blocks * PAGEBLOCK).min(left as usize + free);
-            let mut pages: Vec<Pfn> = (0..wanted).map_while(|_| mm.alloc(request).ok()).collect();
-            left = left.saturating_sub((pages.len() as u64).saturating_sub(free as u64));
-            mm.drain_all();
+            let take = |_| steps.rmqueue_buddy(zone.id(), Order::ZERO, typed.kind);
+            let mut pages: Vec<Pfn> = (0..there.min(left + free)).map_while(take).collect();
+            left = left.saturating_sub(pages.len().saturating_sub(free));
             pages.sort_unstable();
             free_runs(mm, &pages, &typed.free);
         }
     }
 }
 
-/// Frees blocks of `pages`, so many of each order, and none beside another.
+/// Frees blocks of `pages`, so many of each order, the largest first; no two of an order that would become one.
 fn free_runs(mm: &Mm<Bare>, pages: &[Pfn], by_order: &[usize]) {
-    let mut at = 0;
+    let (mut at, mut last) = (0, None);
     for (order, count) in by_order.iter().enumerate().rev() {
         let size = 1 << order;
         for _ in 0..*count {
             let is_run = |from: usize| {
-                let first = pages.get(from).is_some_and(|pfn| pfn.0 as usize % size == 0);
-                first
-                    && pages
-                        .get(from + size - 1)
-                        .is_some_and(|last| last.0 == pages[from].0 + size as u32 - 1)
+                let first = pages[from].0;
+                let ends_as_one =
+                    pages.get(from + size - 1).is_some_and(|end| end.0 == first + size as u32 - 1);
+                first as usize % size == 0 && ends_as_one && last != Some((first ^ size as u32, order))
             };
-            let Some(from) = (at..pages.len()).find(|from| is_run(*from)) else { return };
+            let Some(from) = (at..pages.len()).find(|from| is_run(*from)) else { break };
             for pfn in &pages[from..from + size] {
                 // They were allocated just now.
                 let _ = mm.pages().steps().free_past_pageset(*pfn, Order::ZERO);
             }
-            at = from + 2 * size;
+            (at, last) = (from + size, Some((pages[from].0, order)));
         }
     }
 }

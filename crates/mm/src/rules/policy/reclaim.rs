@@ -217,7 +217,7 @@ pub enum RecencyRule {
 const RECENCY: &[Since<RecencyRule>] =
     &[Since(v(2, 6), RecencyRule::NotInOrder, ""), Since(v(6, 3), RecencyRule::NothingSaid, "8788f6781486")];
 
-/// How old the figures of groups are that reclaim goes by: sizes of lists, refaults.
+/// How old the figures of groups are that reclaim goes by (sizes of lists, refaults) and that writers wait by (pages of files, dirty ones).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GroupStatRule {
     /// As they are. (Kernels lagged by 32 pages a CPU at most; from 5.15 on by what changes in a pass over lists, and 64 pages a CPU.)
@@ -228,13 +228,26 @@ pub enum GroupStatRule {
     Flushed,
 }
 
-/// From memory; 6.1 traced (each `shrink_node` flushes: swappiness-0-classic) and captured (own lists, too: file-loop, where no node with shadows is taken).
+/// From memory; 6.12, 6.18 and 7.2 traced (`mem_cgroup_wb_stats` flushes nothing: write-limit-mglru); 6.1 traced (each `shrink_node` flushes: swappiness-0-classic) and captured (own lists, too: file-loop, where no node with shadows is taken).
 const GROUP_STAT: &[Since<GroupStatRule>] = &[
     Since(v(2, 6), GroupStatRule::AsTheyAre, ""),
     Since(v(5, 13), GroupStatRule::SumsFlushed, "2d146aa3aa84"),
     Since(v(5, 15), GroupStatRule::AsTheyAre, "aa48e47e3906"),
     Since(v(6, 6), GroupStatRule::Flushed, ""),
 ];
+
+/// Which zones kswapd looks after that was woken again before its short sleep was over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KswapdZoneRule {
+    /// Those of its last run, and those that it was woken for.
+    Both,
+    /// Those that it was woken for, though they are fewer: where marks of the zone for DMA alone are raised, all others are passed over.
+    Asked,
+}
+
+/// 6.1, 6.12, 6.18 and 7.2 captured (`pgskip`: min-free-set, exec-map-classic, two-readers); the version and what was before are from memory.
+const KSWAPD_ZONE: &[Since<KswapdZoneRule>] =
+    &[Since(v(2, 6), KswapdZoneRule::Both, ""), Since(v(5, 2), KswapdZoneRule::Asked, "dffcac2cb88e")];
 
 /// How many nodes of its files' trees that hold nothing but shadows a group may have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -330,6 +343,8 @@ pub struct ReclaimRules {
     pub map_hit: MapHitRule,
     pub recency: RecencyRule,
     pub group_stat: GroupStatRule,
+    /// Which zones kswapd looks after that was woken early.
+    pub kswapd_zone: KswapdZoneRule,
     pub group_charge: GroupChargeRule,
     pub group_high: GroupHighRule,
     pub shadow_node: ShadowNodeRule,
@@ -364,6 +379,7 @@ impl ReclaimRules {
             map_hit: at(MAP_HIT, version),
             recency: at(RECENCY, version),
             group_stat: at(GROUP_STAT, version),
+            kswapd_zone: at(KSWAPD_ZONE, version),
             group_charge: at(GROUP_CHARGE, version),
             group_high: at(GROUP_HIGH, version),
             shadow_node: at(SHADOW_NODE, version),
@@ -389,6 +405,7 @@ impl ReclaimRules {
             protect: _,
             empty_table: _,
             congestion,
+            kswapd_zone,
             readahead,
             workingset,
             write_use,
@@ -406,21 +423,15 @@ impl ReclaimRules {
             generations: _,
         } = self;
         to.add(Of("lru", &[Reclaim], "what has LRU lists of its own"), LRU, lru, other.lru);
-        to.add(
-            Of("lru-batch", BOTH, "pages that a CPU keeps back from the lists"),
-            BATCH,
-            batch,
-            other.batch,
-        );
+        let kept = Of("lru-batch", BOTH, "pages that a CPU keeps back from the lists");
+        to.add(kept, BATCH, batch, other.batch);
         to.add(Of("anon", &[Reclaim], "how new anonymous pages begin"), ANON, anon, other.anon);
-        to.add(
-            Of("cost", &[Reclaim], "what reclaim of private memory and of files costs"),
-            COST,
-            cost,
-            other.cost,
-        );
+        let costs = Of("cost", &[Reclaim], "what reclaim of private memory and of files costs");
+        to.add(costs, COST, cost, other.cost);
         let waits = Of("congestion", BOTH, "how long a request waits for writeback");
         to.add(waits, CONGESTION, congestion, other.congestion);
+        let zones = Of("kswapd-zone", BOTH, "which zones kswapd looks after that was woken early");
+        to.add(zones, KSWAPD_ZONE, kswapd_zone, other.kswapd_zone);
         let within = Of("readahead-reclaim", BOTH, "what reclaim for a page that is read ahead leaves alone");
         to.add(within, READAHEAD_RECLAIM, readahead, other.readahead);
         let shadows = Of("workingset", BOTH, "which evicted pages are noticed when they come back");

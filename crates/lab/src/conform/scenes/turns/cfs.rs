@@ -12,11 +12,19 @@ const LEAST: i64 = 750_000;
 /// Who is woken gets the CPU at once if it had so much less than who has it (`sched_wakeup_granularity`).
 const BEHIND: i64 = 1_000_000;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Entity {
-    /// Time had. Only differences mean something.
+    /// As how many it counts.
+    weight: i64,
+    /// Time had by each of these. Only differences mean something.
     had: i64,
     is_queued: bool,
+}
+
+impl Default for Entity {
+    fn default() -> Self {
+        Self { weight: 1, had: 0, is_queued: false }
+    }
 }
 
 /// The queue.
@@ -54,9 +62,14 @@ impl Cfs {
 }
 
 impl Fair for Cfs {
+    fn set_programs(&mut self, programs: i64) {
+        self.tasks.of(Task::Program).weight = programs;
+    }
+
     fn ran(&mut self, ns: i64) {
         if let Some(task) = self.current {
-            self.tasks.of(task).had += ns;
+            let entity = self.tasks.of(task);
+            entity.had += ns / entity.weight;
             self.since += ns;
             self.keep_least();
         }
@@ -68,7 +81,7 @@ impl Fair for Cfs {
         else {
             return false;
         };
-        let part = PERIOD * self.factor / self.queued().count() as i64;
+        let part = PERIOD * self.factor / self.queued().map(|(_, entity)| entity.weight).sum::<i64>();
         self.since > part || self.since >= LEAST * self.factor && had - other > part
     }
 

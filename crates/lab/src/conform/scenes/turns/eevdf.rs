@@ -32,9 +32,11 @@ enum Place {
     Queued,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Entity {
-    /// Time had. Only differences mean something.
+    /// As how many it counts.
+    weight: i64,
+    /// Time had by each of these. Only differences mean something.
     had: i64,
     /// Where its slice ends.
     deadline: i64,
@@ -43,6 +45,12 @@ struct Entity {
     place: Place,
     /// It keeps the CPU to the end of its slice, unless it is ahead.
     keeps: bool,
+}
+
+impl Default for Entity {
+    fn default() -> Self {
+        Self { weight: 1, had: 0, deadline: 0, lag: 0, place: Place::Sleeps, keeps: false }
+    }
 }
 
 /// The queue.
@@ -78,7 +86,9 @@ impl Eevdf {
 
     /// How many are in the queue, and what they have had together.
     fn count_and_sum(&self) -> (i64, i64) {
-        self.queued().fold((0, 0), |(count, sum), (_, entity)| (count + 1, sum + entity.had))
+        self.queued().fold((0, 0), |(count, sum), (_, entity)| {
+            (count + entity.weight, sum + entity.weight * entity.had)
+        })
     }
 
     fn is_eligible(&self, task: Task) -> bool {
@@ -89,8 +99,9 @@ impl Eevdf {
     /// What `task` is owed, as far as that is kept.
     fn lag(&self, task: Task) -> i64 {
         let (count, sum) = self.count_and_sum();
-        let most = TICK.max(2 * self.slice);
-        (sum.div_euclid(count.max(1)) - self.tasks.get(task).had).clamp(-most, most)
+        let entity = self.tasks.get(task);
+        let most = TICK.max(2 * self.slice) / entity.weight;
+        (sum.div_euclid(count.max(1)) - entity.had).clamp(-most, most)
     }
 
     /// Counts the current task's time; says whether it should give way.
@@ -99,14 +110,14 @@ impl Eevdf {
         let Some(current) = self.current.filter(|_| ran > 0) else { return false };
         let slice = self.slice;
         let entity = self.tasks.of(current);
-        entity.had += ran;
+        entity.had += ran / entity.weight;
         let is_over = entity.had >= entity.deadline;
         if is_over {
-            entity.deadline = entity.had + slice;
+            entity.deadline = entity.had + slice / entity.weight;
             entity.keeps = false;
         }
         let is_free = !entity.keeps;
-        self.count_and_sum().0 > 1
+        self.queued().count() > 1
             && (is_over || is_free && (self.rules.gives_way_after_slice || !self.is_eligible(current)))
     }
 
@@ -116,9 +127,9 @@ impl Eevdf {
         let slice = self.slice;
         let entity = self.tasks.of(task);
         if count > 0 {
-            entity.had = sum.div_euclid(count) - entity.lag * (count + 1) / count;
+            entity.had = sum.div_euclid(count) - entity.lag * (count + entity.weight) / count;
         }
-        entity.deadline = entity.had + slice;
+        entity.deadline = entity.had + slice / entity.weight;
         entity.place = Place::Queued;
     }
 
@@ -153,6 +164,11 @@ impl Eevdf {
 }
 
 impl Fair for Eevdf {
+    fn set_programs(&mut self, programs: i64) {
+        self.count();
+        self.tasks.of(Task::Program).weight = programs;
+    }
+
     fn ran(&mut self, ns: i64) {
         self.uncounted += ns;
     }
@@ -164,7 +180,7 @@ impl Fair for Eevdf {
     fn slice_left(&self) -> Option<i64> {
         let current = self.current.filter(|_| self.rules.has_timer && self.queued().count() > 1)?;
         let entity = self.tasks.get(current);
-        Some(entity.deadline - entity.had - self.uncounted)
+        Some((entity.deadline - entity.had) * entity.weight - self.uncounted)
     }
 
     fn slice_ends(&mut self) {

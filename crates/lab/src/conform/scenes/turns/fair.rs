@@ -2,16 +2,18 @@
 
 /// Who takes turns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Task {
+pub(in crate::conform::scenes) enum Task {
     Program,
     Kswapd,
     /// A worker of the kernel's work queues, which has little to do.
     Worker,
+    /// The one that writes dirty pages.
+    Flusher,
 }
 
 /// Something of each.
 #[derive(Debug, Default)]
-pub(super) struct Tasks<T>([T; 3]);
+pub(super) struct Tasks<T>([T; 4]);
 
 impl<T> Tasks<T> {
     pub(super) fn get(&self, task: Task) -> &T {
@@ -23,12 +25,14 @@ impl<T> Tasks<T> {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (Task, &T)> {
-        [Task::Program, Task::Kswapd, Task::Worker].into_iter().zip(&self.0)
+        [Task::Program, Task::Kswapd, Task::Worker, Task::Flusher].into_iter().zip(&self.0)
     }
 }
 
 /// Rules of turns. Times are of the CPU, in ns. Who has the CPU had it since it was picked.
 pub(super) trait Fair: std::fmt::Debug {
+    /// From now on the program counts as so many tasks, which share what it has.
+    fn set_programs(&mut self, programs: i64);
     /// Who has the CPU had it for so long.
     fn ran(&mut self, ns: i64);
     /// A tick looks at who has the CPU; says whether somebody else should be asked.

@@ -1,4 +1,4 @@
-//! Whose turn it is on a CPU that a program shares with a kswapd and the kernel's workers: the fair scheduler's rules for these ([`cfs`] before
+//! Whose turn it is on a CPU that a program shares with a kswapd, the flusher and the kernel's workers: the fair scheduler's rules for these ([`cfs`] before
 //! 6.6, [`eevdf`] since), by the time that each has had (docs/reclaim.md#kswapds-turns).
 //!
 //! One has the CPU until a tick finds that another should, or until somebody is woken who should. When that is heeded is the kernel's
@@ -10,7 +10,8 @@ mod fair;
 
 use cfs::Cfs;
 use eevdf::Eevdf;
-use fair::{Fair, Task};
+use fair::Fair;
+pub(in crate::conform::scenes) use fair::Task;
 use mm::version::Version;
 
 /// A tick of kernels with 250 in a second.
@@ -85,8 +86,8 @@ impl Turns {
         self.run(i64::try_from(ns).unwrap_or(0));
     }
 
-    /// kswapd did; says whether it has to give way.
-    pub(super) fn kswapd_ran(&mut self, ns: u64) -> bool {
+    /// kswapd or the flusher did; says whether it has to give way.
+    pub(super) fn worked(&mut self, ns: u64) -> bool {
         self.run(i64::try_from(ns).unwrap_or(0));
         self.call == Call::Now || self.call == Call::Lazy && self.preemption == Preemption::Voluntary
     }
@@ -122,20 +123,16 @@ impl Turns {
         self.call = self.call.max(Call::Lazy);
     }
 
-    fn wake_up(&mut self, task: Task) {
+    /// From now on the program is so many, which share what it has.
+    pub(super) fn set_programs(&mut self, programs: u64) {
+        self.queue.set_programs(i64::try_from(programs).unwrap_or(1).max(1));
+    }
+
+    /// kswapd, the flusher or a worker is woken.
+    pub(super) fn wake(&mut self, task: Task) {
         if self.queue.wake(task) {
             self.call();
         }
-    }
-
-    /// kswapd is woken.
-    pub(super) fn wake(&mut self) {
-        self.wake_up(Task::Kswapd);
-    }
-
-    /// A worker is.
-    pub(super) fn wake_worker(&mut self) {
-        self.wake_up(Task::Worker);
     }
 
     /// The CPU goes to whose turn it is; a worker has done what it has to before this returns.
@@ -151,45 +148,44 @@ impl Turns {
         }
     }
 
-    /// The program is asked whether somebody else should run; says whether kswapd does from now on.
-    pub(super) fn goes_to_kswapd(&mut self, at: At) -> bool {
+    /// The same where somebody is there: the program, if nobody else is.
+    fn next(&mut self) -> Task {
+        self.switch().unwrap_or_else(|| self.program_wakes())
+    }
+
+    fn program_wakes(&mut self) -> Task {
+        self.wake(Task::Program);
+        self.switch().unwrap_or(Task::Program)
+    }
+
+    /// The program is asked whether somebody else should run; says who does from now on.
+    pub(super) fn asked(&mut self, at: At) -> Task {
         let is_heard = match self.call {
             Call::None => false,
             Call::Lazy => self.preemption == Preemption::Voluntary || at == At::Program,
             Call::Now => true,
         };
-        is_heard && self.runs == Some(Task::Program) && self.switch() == Some(Task::Kswapd)
+        if is_heard && self.runs == Some(Task::Program) { self.next() } else { Task::Program }
     }
 
-    /// kswapd is to give way; says whether the program runs from now on.
-    pub(super) fn goes_to_program(&mut self) -> bool {
-        self.switch() == Some(Task::Program)
+    /// kswapd or the flusher is to give way; says who runs from now on.
+    pub(super) fn gives_way(&mut self) -> Task {
+        self.next()
     }
 
-    /// The program does not want the CPU, until kswapd sleeps: says whether that has it.
-    pub(super) fn program_sleeps(&mut self) -> bool {
+    /// kswapd or the flusher goes to sleep; says who runs from now on.
+    pub(super) fn sleeps(&mut self) -> Task {
+        self.queue.sleep();
+        self.next()
+    }
+
+    /// The program does not want the CPU until all others sleep; says who runs from now on.
+    pub(super) fn program_sleeps(&mut self) -> Task {
         if self.runs == Some(Task::Program) {
             self.queue.sleep();
-            self.switch();
+            return self.next();
         }
-        let is_kswapds = self.runs == Some(Task::Kswapd);
-        if !is_kswapds {
-            self.program_wakes();
-        }
-        is_kswapds
-    }
-
-    fn program_wakes(&mut self) {
-        self.wake_up(Task::Program);
-        self.switch();
-    }
-
-    /// kswapd goes to sleep.
-    pub(super) fn kswapd_sleeps(&mut self) {
-        self.queue.sleep();
-        if self.switch().is_none() {
-            self.program_wakes();
-        }
+        self.runs.unwrap_or(Task::Program)
     }
 }
 
@@ -206,73 +202,73 @@ mod tests {
     fn woken(version: Version, ran: u64) -> Turns {
         let mut turns = Turns::new(version, 1);
         turns.program_ran(ran);
-        turns.wake();
+        turns.wake(Task::Kswapd);
         turns
     }
 
     #[test]
     fn who_is_woken_after_a_slice_gets_the_cpu_at_once_or_on_the_way_back() {
-        assert!(woken(VOLUNTARY, 800_000).goes_to_kswapd(At::Kernel));
+        assert_eq!(woken(VOLUNTARY, 800_000).asked(At::Kernel), Task::Kswapd);
         let mut lazy = woken(LAZY, 800_000);
-        assert!(!lazy.goes_to_kswapd(At::Kernel));
-        assert!(lazy.goes_to_kswapd(At::Program));
+        assert_eq!(lazy.asked(At::Kernel), Task::Program);
+        assert_eq!(lazy.asked(At::Program), Task::Kswapd);
     }
 
     #[test]
     fn who_is_woken_within_a_slice_waits_for_the_next_tick_or_for_its_end() {
         let mut turns = woken(VOLUNTARY, 600_000);
         // Both have had the same, and the program's slice ends first.
-        assert!(!turns.goes_to_kswapd(At::Kernel));
+        assert_eq!(turns.asked(At::Kernel), Task::Program);
         turns.program_ran(3_300_000);
-        assert!(!turns.goes_to_kswapd(At::Kernel));
+        assert_eq!(turns.asked(At::Kernel), Task::Program);
         turns.program_ran(200_000);
-        assert!(turns.goes_to_kswapd(At::Kernel));
+        assert_eq!(turns.asked(At::Kernel), Task::Kswapd);
 
         let mut turns = woken(WITH_TIMER, 600_000);
         turns.program_ran(99_000);
-        assert!(!turns.goes_to_kswapd(At::Program));
+        assert_eq!(turns.asked(At::Program), Task::Program);
         turns.program_ran(2_000);
-        assert!(turns.goes_to_kswapd(At::Kernel), "though in the kernel");
+        assert_eq!(turns.asked(At::Kernel), Task::Kswapd, "though in the kernel");
     }
 
     #[test]
     fn a_tick_takes_the_cpu_from_who_has_had_more() {
         let mut turns = woken(VOLUNTARY, 3_000_000);
-        assert!(turns.goes_to_kswapd(At::Kernel));
-        assert!(!turns.kswapd_ran(900_000));
-        assert!(turns.kswapd_ran(200_000));
-        assert!(turns.goes_to_program());
+        assert_eq!(turns.asked(At::Kernel), Task::Kswapd);
+        assert!(!turns.worked(900_000));
+        assert!(turns.worked(200_000));
+        assert_eq!(turns.gives_way(), Task::Program);
         turns.program_ran(3_000_000);
-        assert!(!turns.goes_to_kswapd(At::Program));
+        assert_eq!(turns.asked(At::Program), Task::Program);
         turns.program_ran(1_000_000);
-        assert!(turns.goes_to_kswapd(At::Program));
+        assert_eq!(turns.asked(At::Program), Task::Kswapd);
     }
 
     #[test]
     fn in_the_kernel_a_lazy_call_waits_for_a_second_tick() {
         let mut turns = woken(LAZY, 3_000_000);
-        assert!(turns.goes_to_kswapd(At::Program));
-        assert!(!turns.kswapd_ran(1_500_000));
-        assert!(turns.kswapd_ran(4_000_000));
+        assert_eq!(turns.asked(At::Program), Task::Kswapd);
+        assert!(!turns.worked(1_500_000));
+        assert!(turns.worked(4_000_000));
     }
 
     /// The program has had 3.9 ms more than kswapd, which sleeps.
     fn owed(version: Version) -> Turns {
         let mut turns = woken(version, 100_000);
         turns.program_ran(3_900_000);
-        assert!(turns.goes_to_kswapd(At::Program));
-        turns.kswapd_ran(1_000_000);
+        assert_eq!(turns.asked(At::Program), Task::Kswapd);
+        turns.worked(1_000_000);
         turns
     }
 
     #[test]
     fn what_it_is_owed_it_keeps_while_it_sleeps() {
         let mut turns = owed(VOLUNTARY);
-        turns.kswapd_sleeps();
+        turns.sleeps();
         turns.program_ran(10_000);
-        turns.wake();
+        turns.wake(Task::Kswapd);
         // Though the program's slice has only begun: it is ahead.
-        assert!(turns.goes_to_kswapd(At::Kernel));
+        assert_eq!(turns.asked(At::Kernel), Task::Kswapd);
     }
 
     #[test]
@@ -280,24 +276,24 @@ mod tests {
         // It waits while kswapd works, and is owed half a millisecond; kswapd is owed a fifth of one when it is woken again.
         let before = || {
             let mut turns = owed(LAZY);
-            turns.wake_worker();
-            turns.kswapd_ran(1_500_000);
-            turns.kswapd_sleeps();
+            turns.wake(Task::Worker);
+            turns.worked(1_500_000);
+            turns.sleeps();
             turns.program_ran(10_000);
-            turns.wake();
-            assert!(turns.goes_to_kswapd(At::Program));
-            turns.kswapd_ran(700_000);
+            turns.wake(Task::Kswapd);
+            assert_eq!(turns.asked(At::Program), Task::Kswapd);
+            turns.worked(700_000);
             turns
         };
         let is_due = |mut turns: Turns| {
-            turns.kswapd_sleeps();
+            turns.sleeps();
             turns.program_ran(10_000);
-            turns.wake();
-            turns.goes_to_kswapd(At::Program)
+            turns.wake(Task::Kswapd);
+            turns.asked(At::Program) == Task::Kswapd
         };
         assert!(is_due(before()));
         let mut turns = before();
-        turns.wake_worker();
+        turns.wake(Task::Worker);
         assert!(!is_due(turns));
     }
 
@@ -305,45 +301,66 @@ mod tests {
     fn who_was_ahead_is_in_no_hurry_and_owed_nothing_after_a_tick() {
         for version in [VOLUNTARY, LAZY] {
             let mut turns = woken(version, 2_000_000);
-            assert!(turns.goes_to_kswapd(At::Program));
-            turns.kswapd_ran(1_500_000);
-            turns.kswapd_sleeps();
+            assert_eq!(turns.asked(At::Program), Task::Kswapd);
+            turns.worked(1_500_000);
+            turns.sleeps();
             turns.program_ran(500_000);
-            turns.wake();
-            assert!(!turns.goes_to_kswapd(At::Program), "it is ahead by a millisecond");
+            turns.wake(Task::Kswapd);
+            assert_eq!(turns.asked(At::Program), Task::Program, "it is ahead by a millisecond");
         }
         let mut turns = woken(VOLUNTARY, 2_000_000);
-        assert!(turns.goes_to_kswapd(At::Kernel));
-        turns.kswapd_ran(1_500_000);
-        turns.kswapd_sleeps();
+        assert_eq!(turns.asked(At::Kernel), Task::Kswapd);
+        turns.worked(1_500_000);
+        turns.sleeps();
         turns.program_ran(4_500_000);
-        assert!(!turns.goes_to_kswapd(At::Kernel), "it does not want it, and has left");
+        assert_eq!(turns.asked(At::Kernel), Task::Program, "it does not want it, and has left");
         turns.program_ran(100_000);
-        turns.wake();
-        assert!(!turns.goes_to_kswapd(At::Kernel), "and is owed nothing");
+        turns.wake(Task::Kswapd);
+        assert_eq!(turns.asked(At::Kernel), Task::Program, "and is owed nothing");
     }
 
     #[test]
     fn before_6_6_who_slept_long_is_half_a_period_behind() {
         let mut turns = woken(CFS, 2_000_000);
-        assert!(turns.goes_to_kswapd(At::Kernel), "2 ms behind, and 1 is enough");
-        assert!(!turns.kswapd_ran(1_900_000));
-        assert!(!turns.kswapd_ran(2_000_000), "a tick finds that it had it for less than half a period");
-        assert!(turns.kswapd_ran(4_000_000));
-        assert!(turns.goes_to_program());
-        assert!(!woken(CFS, 900_000).goes_to_kswapd(At::Kernel), "less than 1 ms behind");
+        assert_eq!(turns.asked(At::Kernel), Task::Kswapd, "2 ms behind, and 1 is enough");
+        assert!(!turns.worked(1_900_000));
+        assert!(!turns.worked(2_000_000), "a tick finds that it had it for less than half a period");
+        assert!(turns.worked(4_000_000));
+        assert_eq!(turns.gives_way(), Task::Program);
+        assert_eq!(woken(CFS, 900_000).asked(At::Kernel), Task::Program, "less than 1 ms behind");
+    }
+
+    #[test]
+    fn two_programs_have_two_parts_of_three() {
+        for version in [CFS, VOLUNTARY, LAZY, WITH_TIMER] {
+            let mut turns = Turns::new(version, 1);
+            turns.set_programs(2);
+            turns.wake(Task::Kswapd);
+            let (mut runs, mut had) = (Task::Program, [0, 0]);
+            for _ in 0..3_000 {
+                had[usize::from(runs == Task::Kswapd)] += 1;
+                runs = if runs == Task::Program {
+                    turns.program_ran(100_000);
+                    turns.asked(At::Program)
+                } else if turns.worked(100_000) {
+                    turns.gives_way()
+                } else {
+                    Task::Kswapd
+                };
+            }
+            assert!((950..1_050).contains(&had[1]), "{version:?}: {had:?}");
+        }
     }
 
     #[test]
     fn while_the_program_sleeps_kswapd_works() {
         for version in [CFS, VOLUNTARY, LAZY, WITH_TIMER] {
             let mut turns = woken(version, 100_000);
-            assert!(turns.program_sleeps());
-            turns.kswapd_ran(9_000_000);
-            assert!(!turns.goes_to_program());
-            turns.kswapd_sleeps();
-            assert!(!turns.program_sleeps());
-            assert_eq!(turns.runs, Some(Task::Program));
+            assert_eq!(turns.program_sleeps(), Task::Kswapd);
+            turns.worked(9_000_000);
+            assert_eq!(turns.gives_way(), Task::Kswapd);
+            assert_eq!(turns.sleeps(), Task::Program);
+            assert_eq!(turns.program_sleeps(), Task::Program);
         }
     }
 }
