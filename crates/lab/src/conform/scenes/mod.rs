@@ -4,8 +4,8 @@
 //!
 //! All operations of the language are played: regions of memory and of files, touches, calls, advice, processes beside each other and
 //! whom they wait for, memory policies, groups and their limits, swap, settings, NUMA balancing as a program runs, and khugepaged while it
-//! sleeps, with pages on classic lists or by generations. Zones begin with what was free by type (`types`), and kswapd takes turns with the
-//! program where both have one CPU (`turns`). What the scene's program did not understand ended it, and so it does here; what a
+//! sleeps, with pages on classic lists or by generations. Zones begin with what was free by type (`types`), and kswapd and the
+//! flusher take turns with the program where they have one CPU (`turns`). What the scene's program did not understand ended it, and so it does here; what a
 //! call refused did not. A setting that nothing here stands for is told. Up to the mark at which memory was short for the first time
 //! figures must be equal; after it they stand beside each other with the error (`counted`).
 

@@ -104,7 +104,32 @@ fn place(line: &str) -> Option<(u16, ZoneKind, &str)> {
 
 #[cfg(test)]
 mod tests {
+    use mm::{Bare, Knobs, NodeSize, Policy, Topology};
+
     use super::*;
+
+    /// As Debian's kernels have it on a machine of 64 MiB, by `@@pagetypeinfo`: 32 pages of the zone for DMA are taken.
+    #[test]
+    fn the_zone_for_dma_begins_with_a_pageblock_of_the_kernels_own() {
+        let mut topology =
+            Topology::x86(&[NodeSize { bytes: 64 << 20, cpus: 1 }], 1 << 20, vec![vec![10]]).unwrap();
+        topology.nodes[0].zones[0].managed = 3840;
+        let policy = Policy::linux(mm::version::Version::new(6, 12));
+        let mm = Mm::new(Bare::default(), topology, policy, Knobs::default()).unwrap();
+        let zone = &mm.zones()[0];
+        let managed = zone.managed_span();
+        assert_eq!((zone.kind(), managed.start), (ZoneKind::Dma, 256));
+        let free = vec![0, 0, 0, 0, 0, 1, 1, 1];
+        let own = Typed { node: 0, zone: ZoneKind::Dma, kind: MigrateType::Unmovable, blocks: 1, free };
+        let before = zone.free_pages_exact();
+        Types(vec![own]).make(&mm, zone, 32);
+        assert_eq!(before - zone.free_pages_exact(), 32, "of the 256 pages of its first pageblock");
+        let take =
+            |_| mm.pages().steps().rmqueue_buddy(zone.id(), Order::ZERO, MigrateType::Unmovable).unwrap();
+        assert!((0..224).map(take).all(|pfn: Pfn| pfn.0 < 512), "all that is free in it, and nothing else");
+        assert!(take(0).0 >= 512, "then others' pages");
+        assert!(mm.views().check().is_ok());
+    }
 
     #[test]
     fn blocks_by_type_are_read_by_zone() {
