@@ -362,7 +362,7 @@ fn a_passing_scan_costs_a_working_set_by_popularity() {
 }
 
 /// How often a boost wakes kswapd for the zone for DMA alone, where it skips all others' pages, is chance: the capture's kernel skips 83,113 of what it
-/// looks at, 256,052 are skipped here, and a boot with the trace on, and 4 MiB more for that, looks at 496,378. What that costs the pages in use differs by as much.
+/// looks at, 256,052 are skipped here, and a boot with the trace on, and 4 MiB more for that, looks at 496,378 for 347,753. What that costs the pages in use differs by as much.
 #[test]
 fn executable_pages_outlive_a_stream() {
     let scanned =
