@@ -107,7 +107,7 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         self.own().shadow_nodes.lock_local(self.machine()).remove((file, node));
     }
 
-    /// Nodes of all files' trees that have pages, or shadows and nothing else; each takes [`NODE_BYTES`] of the kernel's memory.
+    /// Nodes of all files' trees that have pages, or shadows and nothing else; each takes 584 bytes of the kernel's memory.
     pub fn tree_nodes(self) -> u64 {
         let files: Vec<Arc<File<M, G::Space>>> = {
             let files = self.own().files.lock_local(self.machine());

@@ -247,7 +247,7 @@ impl<M: Machine> Zone<M> {
         self.start.0..self.start.0 + self.spanned
     }
 
-    /// The frames that the allocator got ([`ZoneSpec::managed_span`]).
+    /// The frames that the allocator got (`ZoneSpec::managed_span`).
     pub fn managed_span(&self) -> core::ops::Range<u32> {
         self.first_managed.0..self.first_managed.0 + self.managed
     }
