@@ -82,7 +82,8 @@ pub struct ZoneSpec {
     pub managed: u32,
 }
 
-/// The first mebibyte, in pages, which no x86 kernel gives to its allocator (`reserve_real_mode`, 5.13).
+/// The first mebibyte, in pages, which x86 kernels keep from their allocator since 5.13 (`reserve_real_mode`). Older ones keep parts of it, which is not
+/// told apart here.
 const FIRST_MEBIBYTE: u32 = 256;
 
 impl ZoneSpec {

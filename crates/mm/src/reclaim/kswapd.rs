@@ -10,7 +10,7 @@ use crate::ground::{AtomicU32, AtomicU64, Daemon, Machine, Nanos, Node, Order, R
 use crate::lru::SWAP_CLUSTER_MAX;
 use crate::pages::{AllocFlags, Counters, Level, ReclaimState, SlowEvents, Zone, zone_flag};
 use crate::rules::knobs::{Knob, Knobs};
-use crate::rules::policy::LruRule;
+use crate::rules::policy::{KswapdZoneRule, LruRule};
 
 /// kswapd first sleeps so long, and looks again whether the node is still in balance.
 const SHORT_SLEEP: Nanos = Nanos(100_000_000);
@@ -43,8 +43,12 @@ struct Goal {
 
 impl NodeState {
     fn ask(&self, goal: Goal) {
-        self.order.fetch_max(u32::from(goal.order.get()), Relaxed);
+        self.ask_order(goal.order);
         self.highest.fetch_max(goal.highest as u32 + 1, Relaxed);
+    }
+
+    fn ask_order(&self, order: Order) {
+        self.order.fetch_max(u32::from(order.get()), Relaxed);
     }
 
     fn was_asked(&self) -> bool {
@@ -146,8 +150,11 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         let state = self.own().node(node);
         self.machine().block(SHORT_SLEEP);
         if state.was_asked() {
-            // Woken before its time: the order that is left to do counts still.
-            state.order.fetch_max(u32::from(goal.order.get()), Relaxed);
+            // Woken before its time: what is left to do counts still, of the zones as the rule has it.
+            match self.rules().reclaim.kswapd_zone {
+                KswapdZoneRule::Both => state.ask(goal),
+                KswapdZoneRule::Asked => state.ask_order(goal.order),
+            }
             state.low_quickly.fetch_add(1, Relaxed);
             return false;
         }

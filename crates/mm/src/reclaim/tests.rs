@@ -1,6 +1,8 @@
+use std::rc::Rc;
 use std::sync::Arc;
 
 use super::*;
+use crate::bare::Moment;
 use crate::ground::{Cpu, Daemon, Nanos, Pfn, TaskId, WordSize};
 use crate::lru::Swappiness;
 use crate::lru::page::PageFlag;
@@ -164,6 +166,26 @@ fn a_boost_of_low_memory_frees_low_memory() {
         assert_eq!(of_normal(), normal, "{policy}");
         assert_eq!(mm.zones()[0].boost(), 0, "{policy}");
         mm.views().check().unwrap();
+    }
+}
+
+/// Raised marks wake kswapd for low memory before its short sleep is over: since 5.2 it passes over what lies above, before it looked after all again.
+#[test]
+fn who_is_woken_early_looks_after_what_it_was_woken_for() {
+    for (policy, is_for_low_alone) in [("linux-5.1", false), ("linux-5.8", true), ("linux-6.18", true)] {
+        let mm = Rc::new(mm(policy));
+        fill(&mm);
+        let (waking, is_woken) = (Rc::downgrade(&mm), core::cell::Cell::new(false));
+        mm.machine().watch(move |moment| {
+            let sleeps = matches!(moment, Moment::Blocks(_)) && !is_woken.replace(true);
+            if let (Some(mm), true) = (waking.upgrade(), sleeps) {
+                mm.zones()[0].set_boost(64);
+                mm.reclaim().wake_kswapd_for(Node(0), Order::ZERO, ZoneKind::Dma32);
+            }
+        });
+        mm.reclaim().kswapd(Node(0));
+        assert_eq!(counter(&mm, "pgskip_normal") > 0, is_for_low_alone, "{policy}");
+        assert_eq!(mm.zones()[0].boost(), 0, "{policy}");
     }
 }
 
