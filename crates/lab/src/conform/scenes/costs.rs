@@ -1,4 +1,4 @@
-//! What reclaim takes of a scene's CPU, on which an instruction takes a nanosecond. By the page it was counted; what
+//! What reclaim and writing take of a scene's CPU, on which an instruction takes a nanosecond. Reclaim by the page was counted; what
 //! comes on top was read off traces of exec-map-classic, file-loop-classic, file-loop-mglru, min-free-set and swappiness-0-classic on 6.1 to 7.2 (docs/reclaim.md#kswapds-turns).
 
 use mm::bare::Moment;
@@ -18,13 +18,13 @@ const TO_SWAP: u64 = 8_391;
 /// kswapd's way to its first batch, and from the last one to sleep: 2,000 and 6,000. (In scenes without swap the first takes 14,000, which is not known why.)
 pub(super) const A_RUN: u64 = 8_000;
 
+/// The same for a request that reclaims: 2,000 and 2,000.
+const A_REQUEST: u64 = 4_000;
+
 /// For a folio that the flusher writes to a disk that takes no time, and for each of its pages: 1,024 pages took 4.53 ms one by one (6.12) and 2.47 ms by
 /// sixteens (6.18; 2.58 in 7.2) in traces of write-limit-mglru.
 pub(super) const A_WRITTEN_FOLIO: u64 = 2_150;
 pub(super) const A_WRITTEN_PAGE: u64 = 2_280;
-
-/// The same for a request that reclaims: 2,000 and 2,000.
-const A_REQUEST: u64 = 4_000;
 
 /// What of `moment` takes time of the CPU, in ns.
 pub(super) fn of(moment: Moment) -> Option<u64> {

@@ -59,3 +59,41 @@ impl Flusher {
         Some(taken.len() as u64 * costs::A_WRITTEN_FOLIO + pages * costs::A_WRITTEN_PAGE)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use mm::vm::{FileKind, Placement};
+
+    use super::*;
+    use crate::conform::scenes::tests::machine;
+
+    /// A machine of 64 MiB, of which a tenth may be dirty before the flusher has to work, with so many dirty pages.
+    fn with_dirty(pages: u32) -> Mm<Bare> {
+        let mm = machine();
+        let file = mm.files().new_file(FileKind::Disk);
+        for page in 0..pages {
+            mm.files().write_file(&file, page, Placement::default()).unwrap();
+        }
+        mm
+    }
+
+    #[test]
+    fn it_writes_whole_rounds_while_too_much_is_dirty() {
+        let (mm, flusher) = (with_dirty(2_000), Flusher::default());
+        assert!(flusher.wake(&mm));
+        let mut took = 0;
+        while let Some(ns) = flusher.work(&mm) {
+            took += ns;
+        }
+        assert_eq!(mm.files().dirty_pages().dirty, 2_000 - ROUND, "which is little enough");
+        assert_eq!(took, ROUND * (costs::A_WRITTEN_FOLIO + costs::A_WRITTEN_PAGE));
+        assert!(!flusher.wake(&mm) && flusher.work(&mm).is_none() && !flusher.writes());
+    }
+
+    #[test]
+    fn it_gives_way_within_a_round() {
+        let (mm, flusher) = (with_dirty(2_000), Flusher::default());
+        assert!(flusher.work(&mm).is_some());
+        assert_eq!(mm.files().dirty_pages().dirty, 2_000 - AT_ONCE);
+    }
+}

@@ -3,11 +3,19 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use mm::{Bare, Knobs, Mm, NodeSize, Policy, Topology};
 use proptest::prelude::*;
 
 use super::seen::Marks;
 use super::*;
 use crate::conform::unpack;
+
+/// One of 64 MiB with a CPU, on which nothing was done yet.
+pub(super) fn machine() -> Mm<Bare> {
+    let topology = Topology::x86(&[NodeSize { bytes: 64 << 20, cpus: 1 }], 1 << 20, vec![vec![10]]).unwrap();
+    let policy = Policy::parse("linux-6.12").unwrap();
+    Mm::new(Bare::default(), topology, policy, Knobs::default()).unwrap()
+}
 
 fn capture(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/scenes");

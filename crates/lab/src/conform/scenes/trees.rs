@@ -15,7 +15,7 @@ const SLAB: Order = Order::new(1).expect("two pages are an order");
 /// Nodes of a level of a tree under one of the next.
 const UNDER_ONE: u64 = 64;
 
-/// Slabs without nodes that are kept.
+/// Slabs without nodes that are kept (`min_partial`).
 const KEPT: usize = 5;
 
 /// The slabs that came since the first mark: what was there then is among what its kernel had not free.
@@ -53,5 +53,34 @@ impl Trees {
             // It was allocated above.
             let _ = mm.free(slab, SLAB);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mm::vm::{FileKind, Placement};
+
+    use super::*;
+    use crate::conform::scenes::tests::machine;
+
+    #[test]
+    fn a_file_has_a_slab_for_each_fourteen_nodes_of_its_tree() {
+        let mm = machine();
+        let trees = Trees::default();
+        let file = mm.files().new_file(FileKind::Disk);
+        let read = |pages| mm.files().read_pages(&file, pages, Placement::default()).unwrap();
+        let slabs_after = |pages| {
+            read(pages);
+            trees.grow(&mm);
+            trees.slabs.borrow().len()
+        };
+        assert_eq!(slabs_after(0..64), 0, "nothing is known before the first mark");
+        trees.begin(&mm);
+        assert_eq!(mm.files().tree_nodes(), 1);
+        assert_eq!(slabs_after(64..15 * 64), 1, "what was there then is not counted");
+        assert_eq!(slabs_after(15 * 64..16 * 64), 2);
+        mm.files().drop_file(&file);
+        trees.grow(&mm);
+        assert_eq!((mm.files().tree_nodes(), trees.slabs.borrow().len()), (0, 2), "a few are kept");
     }
 }
