@@ -46,6 +46,7 @@ fn start_waiting(sim: &Sim, stage: &Rc<Stage>) {
     start_when_woken(sim, stage, Daemon::Flusher, "flusher", |stage| flusher::run(stage));
     start_when_woken(sim, stage, Daemon::ZswapShrinker, "zswap-shrink", |stage| zswap_shrinker(stage));
     start_when_woken(sim, stage, Daemon::Khugepaged, "khugepaged", |stage| khugepaged(stage));
+    start_when_woken(sim, stage, Daemon::OomKiller, "oom_killer", |stage| oom_killer(stage));
     for node in nodes(stage) {
         let run = move |stage: &Stage| kcompactd(stage, node);
         start_when_woken(sim, stage, Daemon::Kcompactd(node), &format!("kcompactd{}", node.0), run);
@@ -85,6 +86,14 @@ fn kswapd(stage: &Stage, node: Node) -> ! {
 fn zswap_shrinker(stage: &Stage) -> ! {
     loop {
         stage.mm.swap().shrink_zswap();
+        stage.machine().block(UNTIL_WOKEN);
+    }
+}
+
+/// Whoever workloads say goes, each time that kswapd asks. The kernel's kswapd does it itself.
+fn oom_killer(stage: &Stage) -> ! {
+    loop {
+        stage.kill_largest();
         stage.machine().block(UNTIL_WOKEN);
     }
 }

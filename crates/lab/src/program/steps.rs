@@ -337,7 +337,7 @@ impl Program {
         let writes = self.calls.iter().any(|call| matches!(call, Call::Write(_)));
         let forks = self.tasks.iter().any(|task| task.begins == Begins::AsFork);
         let swap = self.surroundings.swap.size();
-        Brings { files: writes, forks, hints: true, swap, ..Brings::SPACES }
+        Brings { files: writes, forks, hints: true, killable: true, swap, ..Brings::SPACES }
     }
 
     /// CPUs of the recorded machine that are known to have run its tasks: the highest one's number and one more; 0 for none.

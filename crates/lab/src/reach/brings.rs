@@ -16,6 +16,8 @@ pub struct Brings {
     pub files: bool,
     /// Address spaces that are looked through for pages in use, so that these can be promoted.
     pub programs: bool,
+    /// Programs that can be killed.
+    pub killable: bool,
     /// Tasks whose pages NUMA balancing can make fault.
     pub hints: bool,
     /// Swap, as on the machine that was recorded: the knob of its size.
@@ -34,6 +36,7 @@ impl Brings {
         forks: false,
         files: false,
         programs: false,
+        killable: false,
         hints: false,
         swap: None,
         daemons: true,
@@ -57,6 +60,7 @@ impl Brings {
             forks: self.forks || other.forks,
             files: self.files || other.files,
             programs: self.programs || other.programs,
+            killable: self.killable || other.killable,
             hints: self.hints || other.hints,
             swap: self.swap.or(other.swap),
             daemons: self.daemons || other.daemons,

@@ -32,14 +32,19 @@ pub(super) fn missing(need: &Need, place: &Where<'_>) -> Option<String> {
             (brings.slabs, "the recording has no slab events (record --events page,sched,slab has them)")
         }
         Need::Slabs => (brings.slabs, "the workload takes no slab objects"),
-        Need::Spaces | Need::Forks | Need::Files | Need::Programs | Need::Hints if brings.is_recording => (
-            false,
-            "the recording has page and slab events, but not what the program did to its memory (record has it by default)",
-        ),
+        Need::Spaces | Need::Forks | Need::Files | Need::Programs | Need::Killable | Need::Hints
+            if brings.is_recording =>
+        {
+            (
+                false,
+                "the recording has page and slab events, but not what the program did to its memory (record has it by default)",
+            )
+        }
         Need::Spaces => (brings.spaces, "the workload has no address spaces"),
         Need::Forks => (brings.forks, "nothing here forks and shares its pages with its child"),
         Need::Files => (brings.files, "the workload writes to no files"),
         Need::Programs => (brings.programs, "the workload has no pages to be looked through for promotion"),
+        Need::Killable => (brings.killable, "the workload has no programs that can be killed"),
         Need::Hints => (brings.hints, "the workload has no tasks whose pages NUMA balancing makes fault"),
         // Known after the run (`reach::after`).
         Need::Reclaim => return None,

@@ -3,6 +3,7 @@
 
 mod disk;
 mod groups;
+mod killer;
 pub(crate) mod placement;
 mod random;
 mod spaces;
@@ -24,6 +25,7 @@ pub(crate) use disk::Place;
 pub use groups::GroupSetting;
 pub(crate) use groups::GroupSetup;
 use groups::Groups;
+use killer::Killer;
 pub(crate) use random::Random;
 use spaces::Spaces;
 pub(crate) use swap::AT_START;
@@ -80,6 +82,7 @@ pub struct Stage {
     tick_numbers: RefCell<Vec<u64>>,
     groups: Groups,
     swap: Option<Swap>,
+    killer: Killer,
     /// Address spaces of recorded programs.
     spaces: RefCell<Spaces>,
 }
@@ -122,6 +125,7 @@ impl Stage {
             tick_numbers: RefCell::default(),
             groups: Groups::new(knobs, groups, setup.seed),
             swap,
+            killer: Killer::default(),
             spaces: RefCell::default(),
         })
     }

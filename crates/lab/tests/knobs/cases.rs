@@ -134,6 +134,7 @@ pub(crate) fn spaces() -> Vec<Case> {
         case(Knob::DirtyBackgroundRatio, 1, writers(), small_process()),
         case(Knob::DemotionEnabled, 1, cold_pages(), with_room(cold_pages())),
         case_of_all_spaces(Knob::LruGenEnabled, 7, demotes(cold_pages())),
+        case(Knob::LruGenMinTtlMs, 60_000, too_large_program(), shared_memory()),
         case(Knob::Swappiness, 0, demotes(cold_pages()), demotes(with_room(cold_pages()))),
         case(Knob::ZoneReclaimMode, 1, cold_pages(), with_room(cold_pages())),
         case(Knob::MinUnmappedRatio, 100, reclaims(cold_pages()), reclaims(with_room(cold_pages()))),

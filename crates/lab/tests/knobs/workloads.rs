@@ -202,3 +202,12 @@ pub(crate) fn churn() -> Ground {
 pub(crate) fn shared_memory() -> Ground {
     small().runs(100, "kind = 'script'\ntext = '''\nmap s 8M shared\ntouch s\nmark end pgfault\n'''")
 }
+
+/// Programs of which one is more than memory.
+pub(crate) fn too_large_program() -> Ground {
+    let script = "map a 1800M nohuge\ntouch a times 2";
+    small()
+        .with(Knob::OvercommitMemory, 1)
+        .with(Knob::ZramDisksize, 4 << 30)
+        .runs(4000, &format!("kind = 'script'\ntext = '''\n{script}\n'''"))
+}

@@ -370,6 +370,8 @@ pub enum Daemon {
     Flusher,
     /// Who writes what is in zswap to the device behind it.
     ZswapShrinker,
+    /// Who kills the largest program, for no page of it is as old as `lru_gen.min_ttl_ms` asks.
+    OomKiller,
     /// Who tells others of how hard reclaim is (`vmpressure`).
     PressureWorker,
     /// Whoever ends grace periods ([`crate::slab::SlabDoor::end_grace_period`]): one is wanted soon.

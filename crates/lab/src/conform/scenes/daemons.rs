@@ -85,6 +85,8 @@ pub(super) struct Daemons {
     /// That they took since the program was last seen.
     taken: Cell<u64>,
     seen: Cell<Nanos>,
+    /// kswapd wants the largest process killed.
+    kills: Cell<bool>,
     walks: Walks,
     pub(super) trees: Trees,
     pub(super) trace: Trace,
@@ -112,6 +114,7 @@ impl Daemons {
             part: Cell::default(),
             taken: Cell::default(),
             seen: Cell::default(),
+            kills: Cell::default(),
             walks: Walks::new(Preemption::of(version)),
             trees: Trees::default(),
             trace: Trace::default(),
@@ -137,6 +140,7 @@ impl Daemons {
         let Some(mm) = self.mm.upgrade() else { return };
         match moment {
             Moment::Wakes(Daemon::Kswapd(node)) => self.wake(node),
+            Moment::Wakes(Daemon::OomKiller) => self.ask_to_kill(),
             Moment::Wakes(Daemon::PressureWorker) => self.wake_here(&mm, Task::Worker),
             Moment::Wakes(Daemon::Flusher) if self.flusher.wake(&mm) => self.wake_here(&mm, Task::Flusher),
             _ => {}
@@ -252,6 +256,20 @@ impl Daemons {
             }
         }
         self.ask(&mm, At::Program);
+    }
+
+    /// kswapd wants somebody killed. Who is killed ends before kswapd goes on, as seen in a trace of a process killed so on 6.18: saying so takes
+    /// longer than a turn.
+    fn ask_to_kill(&self) {
+        self.kills.set(true);
+        if let Some(node) = self.works.get() {
+            self.of(node).borrow_mut().gives_way = true;
+        }
+    }
+
+    /// Whether kswapd has asked for somebody to be killed since the last call.
+    pub(super) fn take_kill(&self) -> bool {
+        self.kills.take()
     }
 
     /// So many processes share the CPU from now on.

@@ -61,15 +61,31 @@ impl Player {
         }
         match self.largest(process, full) {
             None => Err(at.stop("memory is out, and no process may be killed")),
-            Some((task, group)) if task == process.task => Err(self.kill(task, group)),
-            Some((task, group)) => {
-                let _ = self.kill(task, group);
-                if let Some(killed) = self.processes.remove(&task) {
-                    self.end(&killed);
-                }
-                Ok(())
-            }
+            Some(victim) => self.kill_one(process, victim),
         }
+    }
+
+    /// kswapd asked for it, not whoever runs: the largest of all goes, but not in place of who asks.
+    pub(super) fn kill_for_kswapd(&mut self, process: &Process) -> Result<(), Stop> {
+        if !self.machine.daemons.take_kill() {
+            return Ok(());
+        }
+        match self.largest(process, None) {
+            None => Err(Stop::Here("kswapd wants a process killed, and none may be".into())),
+            Some(victim) => self.kill_one(process, victim),
+        }
+    }
+
+    /// `victim` goes, which may be `process` itself.
+    fn kill_one(&mut self, process: &Process, (task, group): (TaskId, GroupId)) -> Result<(), Stop> {
+        let stop = self.kill(task, group);
+        if task == process.task {
+            return Err(stop);
+        }
+        if let Some(killed) = self.processes.remove(&task) {
+            self.end(&killed);
+        }
+        Ok(())
     }
 
     /// The group that could not be charged just now; `None`: it was the machine's memory that was out.
@@ -124,13 +140,7 @@ impl Player {
             self.full_group();
             match self.largest(process, Some(group)) {
                 None => break,
-                Some((task, group)) if task == process.task => return Err(self.kill(task, group)),
-                Some((task, group)) => {
-                    let _ = self.kill(task, group);
-                    if let Some(killed) = self.processes.remove(&task) {
-                        self.end(&killed);
-                    }
-                }
+                Some(victim) => self.kill_one(process, victim)?,
             }
         }
         self.full_group();

@@ -173,7 +173,8 @@ impl Player {
                 && self.processes.len() == live
                 && next.is_none_or(|next| (process.at, task) <= next)
             {
-                outcome = self.go(&mut process);
+                outcome =
+                    self.go(&mut process).and_then(|more| self.kill_for_kswapd(&process).map(|()| more));
             }
             match outcome {
                 Ok(true) => drop(self.processes.insert(task, process)),

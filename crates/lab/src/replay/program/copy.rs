@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use mm::vm::{AddressSpace, File, HugePages};
 use mm::{Cpu, GroupId, Machine, Nanos};
@@ -18,6 +18,9 @@ use super::walks::WalkPrices;
 use crate::program::{Begins, Program, SignalId};
 use crate::recorded::TaskRef;
 use crate::stage::{Random, Stage};
+
+/// Who had a copy killed looks so often whether that has gone.
+const LOOKS_EVERY: Nanos = Nanos(1_000_000);
 
 /// What all copies share.
 pub(super) struct Play {
@@ -55,6 +58,8 @@ pub(super) struct Copy {
     awaited: RefCell<BTreeMap<u32, WaitQueue>>,
     /// Processes that tasks begin in, by number.
     spaces: RefCell<Vec<Rc<Process>>>,
+    /// The address spaces of all its processes, those that came later with them.
+    live: RefCell<Vec<Weak<AddressSpace<SimMachine>>>>,
     /// Tasks that are not through with this pass.
     running: Cell<u32>,
     pass: Cell<u32>,
@@ -81,6 +86,7 @@ impl Copy {
             signalled: RefCell::new(vec![false; play.program.signals as usize]),
             awaited: RefCell::default(),
             spaces: RefCell::default(),
+            live: RefCell::default(),
             running: Cell::new(0),
             pass: Cell::new(0),
             killed: Cell::new(false),
@@ -107,6 +113,9 @@ impl Copy {
         let hints = self.play.balance.as_ref().map(|balance| balance.begin(&space)).unwrap_or_default();
         let stage = &self.play.stage;
         stage.has_space(&space);
+        let mut live = self.live.borrow_mut();
+        live.retain(|space| space.strong_count() > 0);
+        live.push(Arc::downgrade(&space));
         let uses =
             stage.is_short_of_memory().then(|| Uses::new(&self.play.program, Uses::random(space.id())));
         Process::new(space, huge, memory, (hints, uses))
@@ -158,6 +167,24 @@ impl Copy {
         for queue in std::mem::take(&mut *self.awaited.borrow_mut()).into_values() {
             stage.machine().notify_all(&queue);
         }
+    }
+
+    /// kswapd asks for it: it is killed as where nothing more can be freed. Returns when its tasks have ended.
+    pub(super) fn kill_for_kswapd(&self) {
+        let stage = self.stage();
+        self.kill();
+        stage.tally.note("oom_kill", 1);
+        while self.running.get() > 0 {
+            stage.machine().sleep(LOOKS_EVERY);
+        }
+    }
+
+    /// Pages that it has, in memory and in swap, and its page tables; shared ones in each of its processes.
+    pub(super) fn size(&self) -> u64 {
+        let size = |space: Arc<AddressSpace<SimMachine>>| {
+            space.resident_pages() + space.swapped_pages() + space.table_pages()
+        };
+        self.live.borrow().iter().filter_map(Weak::upgrade).map(size).sum()
     }
 
     /// Whether that has happened.

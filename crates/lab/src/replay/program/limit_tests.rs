@@ -135,6 +135,27 @@ fn one_of_two_recordings_can_be_limited_alone() {
     assert_eq!(swapped, [("one", false), ("two.2", true)]);
 }
 
+/// No cgroup, and no limit: kswapd asks for it where memory is short and nothing is left alone for long enough.
+#[test]
+fn the_largest_recording_goes_where_nothing_is_left_alone_for_long_enough() {
+    let run = |ttl_ms| {
+        let profile = Profile::load("kvm-genoa-2c").unwrap().to_toml();
+        let small =
+            Profile::parse("small", &profile.replace("memory_mib = 24576", "memory_mib = 64")).unwrap();
+        let plan = Plan::new(small, Policy::parse("linux-6.18").unwrap());
+        let knobs = vec![
+            (Knob::TransparentHugepage, 0),
+            (Knob::ZramDisksize, 256 * MIB),
+            (Knob::LruGenMinTtlMs, ttl_ms),
+        ];
+        let plan = Plan { copies: 12, ..plan };
+        replay(&Source::Program(program("one")), &plan, &Variant::from(knobs)).unwrap()
+    };
+    let (without, with) = (run(0), run(60_000));
+    assert_eq!(without.counter("oom_kill"), 0);
+    assert!((1..12).contains(&with.counter("oom_kill")), "{}", with.counter("oom_kill"));
+}
+
 /// What looks by page have found is what comes back: the pages that went first, or none.
 #[test]
 fn pages_are_missed_if_a_look_has_found_them_used() {

@@ -31,7 +31,7 @@ mod tests;
 mod uses;
 mod walks;
 
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use mm::{Cpu, GroupId, Machine, Nanos, NodeMask};
@@ -129,6 +129,14 @@ impl Part {
     }
 }
 
+/// The largest of those that live goes, with all of its processes.
+fn kill_largest(copies: &[Weak<Copy>]) {
+    let live = copies.iter().filter_map(Weak::upgrade).filter(|copy| !copy.is_killed());
+    if let Some(largest) = live.max_by_key(|copy| copy.size()) {
+        largest.kill_for_kswapd();
+    }
+}
+
 impl Workload for Programs {
     fn group(&self) -> String {
         self.0.first().map_or_else(String::new, |part| part.program.name.clone())
@@ -144,7 +152,7 @@ impl Workload for Programs {
         // What of files was in memory was charged to somebody else.
         stage.mm.memcg().set_home(GroupId::ROOT);
         let is_alone = self.0.iter().map(|part| part.count).sum::<u32>() == 1;
-        let mut first = u64::MAX;
+        let (mut first, mut copies) = (u64::MAX, vec![]);
         for (recording, part) in self.0.iter().enumerate() {
             let play = part.play(stage, recording, balance.as_ref());
             let window = (part.program.length_ns() / OFFSET_SHARE).max(1);
@@ -159,8 +167,10 @@ impl Workload for Programs {
                 machine.on_behalf_of(cpu, || copy.make_spaces());
                 stage.mm.memcg().set_home(GroupId::ROOT);
                 copy.start(Nanos(start));
+                copies.push(Rc::downgrade(&copy));
             }
         }
+        stage.kills_by(move || kill_largest(&copies));
         stage.begin_in_group(&self.group());
         stage.start.set(Nanos(first));
         stage.count_from_here();

@@ -104,7 +104,7 @@ struct Program {
 pub(super) const KIND: WorkloadKind = WorkloadKind {
     name: "script",
     tests: &[Mechanism::Reclaim],
-    brings: Brings { forks: true, ..Brings::FILES },
+    brings: Brings { forks: true, killable: true, ..Brings::FILES },
     groups: &["all"],
     read: WorkloadKind::read::<Script>,
     smallest: &["text = 'wait'\n", "[[program]]\nname = 'a'\ntext = 'map a 4K'\n"],
@@ -177,6 +177,12 @@ impl Workload for Script {
             stage.tally.note(name, 0);
         }
         let world = World::new(stage, self.disk);
+        let killer = Rc::downgrade(&world);
+        stage.kills_by(move || {
+            if let Some(world) = killer.upgrade() {
+                world.kill_for_kswapd();
+            }
+        });
         let cpus: Rc<[mm::Cpu]> = stage.cpus.clone().into();
         let mut tasks = 0;
         for program in &self.programs {

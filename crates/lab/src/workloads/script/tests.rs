@@ -214,3 +214,21 @@ fn what_cannot_be_read_is_told_by_the_program_and_its_line() {
     assert!(refused(two).starts_with("script of b: line 2: `end` ends nothing"));
     assert_eq!(refused(""), "a script is either `text` or a list of `program`, each with name and text");
 }
+
+/// Two programs of which one alone is more than memory; kswapd has that killed, and the other goes on.
+#[test]
+fn where_nothing_is_left_alone_for_long_enough_the_largest_goes() {
+    let large = "map a 1200M nohuge\ntouch a\ntouch a read times 100";
+    let small = "map b 16M nohuge\nrepeat 50\ntouch b\nsleep 1\nend";
+    let both = format!(
+        "[[program]]\nname = 'large'\ntext = \"\"\"{large}\"\"\"\n[[program]]\nname = 'small'\ntext = \"\"\"{small}\"\"\"\n"
+    );
+    let zram = [(Knob::ZramDisksize, 2 << 30), (Knob::OvercommitMemory, 1)];
+    let run = |ttl_ms| ran("linux-6.18", &[&zram[..], &[(Knob::LruGenMinTtlMs, ttl_ms)]].concat(), &both);
+    let (without, with) = (run(0), run(60_000));
+    assert_eq!((without.counter("oom_kill"), without.counter("script_done")), (0, 1));
+    assert_eq!(
+        (with.counter("oom_kill"), with.counter("script_killed"), with.counter("script_done")),
+        (1, 1, 1)
+    );
+}

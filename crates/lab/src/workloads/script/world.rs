@@ -168,16 +168,7 @@ impl World {
     /// # Errors
     /// It was `life` itself, or there is nobody else to wait for.
     pub(super) fn kill_largest(&self, life: &Life, group: Option<GroupId>) -> Result<(), End> {
-        let size = |life: &Life| {
-            let space = &life.space;
-            space.resident_pages() + space.swapped_pages() + space.table_pages()
-        };
-        let largest = {
-            let live = self.live.borrow();
-            let may_go = live.values().filter(|other| group.is_none_or(|group| other.group.get() == group));
-            may_go.max_by_key(|other| (size(other), other.task)).cloned()
-        };
-        let Some(victim) = largest.filter(|victim| victim.task != life.task) else {
+        let Some(victim) = self.largest(group).filter(|victim| victim.task != life.task) else {
             self.kill(life);
             return Err(End::Killed);
         };
@@ -186,6 +177,26 @@ impl World {
             self.stage.machine().sleep(LOOKS_EVERY);
         }
         if life.is_killed.get() { Err(End::Killed) } else { Ok(()) }
+    }
+
+    /// The largest process of all goes, for kswapd asks for it; returns when that has gone.
+    pub(super) fn kill_for_kswapd(&self) {
+        let Some(victim) = self.largest(None) else { return };
+        self.kill(&victim);
+        while !victim.has_ended.get() {
+            self.stage.machine().sleep(LOOKS_EVERY);
+        }
+    }
+
+    /// The largest process of `group`, or of all.
+    fn largest(&self, group: Option<GroupId>) -> Option<Rc<Life>> {
+        let size = |life: &Life| {
+            let space = &life.space;
+            space.resident_pages() + space.swapped_pages() + space.table_pages()
+        };
+        let live = self.live.borrow();
+        let may_go = live.values().filter(|other| group.is_none_or(|group| other.group.get() == group));
+        may_go.max_by_key(|other| (size(other), other.task)).cloned()
     }
 
     /// `life` has to end; what it does next it does not.

@@ -120,6 +120,8 @@ pub(super) struct GenVec<M: Machine> {
     max: AtomicU64,
     /// The oldest, by kind.
     min: [AtomicU64; 2],
+    /// When each began, ns, by place.
+    born: [AtomicU64; PLACES],
     /// Base pages, as [`GenLists`].
     pages: [[[AtomicU32; ZONES]; 2]; PLACES],
     /// Since the oldest generation is that, by kind: evicted pages that came back early, evicted ones, and such as were spared.
@@ -170,6 +172,7 @@ impl<M: Machine> GenVec<M> {
         Box::new(Self {
             max: AtomicU64::new(MIN_GENERATIONS + 1),
             min: Default::default(),
+            born: core::array::from_fn(|_| AtomicU64::new(machine.now().0)),
             pages: Default::default(),
             refaulted: Default::default(),
             evicted: Default::default(),
@@ -221,6 +224,11 @@ impl<'a, M: Machine, G: LruGround<M>> GenDoor<'a, M, G> {
     /// The number of the youngest generation of `vec`.
     pub(crate) fn youngest(self, vec: VecId) -> u64 {
         self.gens(vec).max()
+    }
+
+    /// When `generation`, one of those there are, began.
+    pub(crate) fn born(self, vec: VecId, generation: u64) -> Nanos {
+        Nanos(self.gens(vec).born[place_of(generation)].load(Relaxed))
     }
 
     /// That of the oldest of `kind`.
@@ -336,6 +344,7 @@ impl<'a, M: Machine, G: LruGround<M>> GenDoor<'a, M, G> {
                 self.shift(vec, (kind, zone), pages(comes), false);
             }
         }
+        gens.born[place_of(generation + 1)].store(self.machine().now().0, Relaxed);
         gens.max.store(generation + 1, Release);
         true
     }

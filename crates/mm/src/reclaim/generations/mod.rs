@@ -4,6 +4,7 @@
 
 mod age;
 mod evict;
+mod ttl;
 mod turns;
 
 use super::kswapd::balanced_mark;
@@ -65,6 +66,9 @@ impl<M: Machine, G: ReclaimGround<M>> GenReclaimDoor<'_, M, G> {
             scan.reclaimed = 0;
         }
         let plug = self.swap().start_plug();
+        if scan.by == Reclaimer::Kswapd {
+            self.kill_if_all_is_young(scan);
+        }
         self.shrink_in_turns(scan);
         self.swap().finish_plug(plug);
         if scan.by == Reclaimer::Kswapd {

@@ -152,7 +152,8 @@ impl<M: Machine, G: ReclaimGround<M>> GenReclaimDoor<'_, M, G> {
             let vec = VecId { group, ..scan.vec };
             let swappiness = self.generation_swappiness(vec, scan);
             let below_min = self.memcg().protection(GroupId::ROOT, group).is_below_min();
-            if !below_min && self.need_of_generation(vec, swappiness, scan.priority).is_needed {
+            let is_due = !below_min && self.is_of_age(vec);
+            if is_due && self.need_of_generation(vec, swappiness, scan.priority).is_needed {
                 self.new_generation(vec, swappiness, scan);
             }
         }

@@ -1,6 +1,6 @@
 //! What a tunable has where its line in the table says nothing else.
 
-use super::need::Need::{self, Hints, Programs, SeveralNodes, Spaces};
+use super::need::Need::{self, Hints, HugePages, Programs, SeveralNodes, Spaces};
 use super::need::{BALANCES, Compares, KMMSCAND, REGIONS};
 use super::words::{HUGE_SIZE_ENABLED, SHARED_SIZE_ENABLED, UNLIMITED, UP_TO_MAX};
 use super::{Kernels, Knob, KnobSpec, Leaves, StandsFor};
@@ -41,6 +41,13 @@ pub(super) const INT_MAX: u64 = i32::MAX as u64;
 pub(super) const UINT_MAX: u64 = u32::MAX as u64;
 /// Where there is swap, one of these is not 0.
 pub(super) const SWAPS: &[Knob] = &[Knob::ZramDisksize, Knob::SwapDisk];
+
+/// How much is kept free, or what of it counts for whom.
+pub(super) const MARKS: KnobSpec = KnobSpec { compares: FREE, ..MAINLINE };
+
+/// How huge pages are made.
+pub(super) const HUGE: KnobSpec =
+    KnobSpec { needs: &[Spaces, HugePages], leaves: Leaves::HugePages, ..MAINLINE };
 
 /// A file of the program's cgroup.
 pub(super) const CGROUP: KnobSpec = KnobSpec {

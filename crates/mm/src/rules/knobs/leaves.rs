@@ -11,6 +11,8 @@ pub enum Leaves {
     Evicted,
     /// Pages in swap.
     Swapped,
+    /// Programs that are gone.
+    Killed,
     /// Pages in other places.
     Moved,
     /// That somebody has set it (`user_min_free_kbytes`), and memory that was made free.
@@ -28,6 +30,7 @@ impl Leaves {
             ),
             Self::Evicted => Some("pages that are evicted meanwhile have to be read again"),
             Self::Swapped => Some("pages that are swapped out meanwhile stay there until they are used"),
+            Self::Killed => Some("programs that are killed meanwhile are gone"),
             Self::Moved => Some("pages that are moved meanwhile stay where they are"),
             Self::SetByHand => Some(
                 "the kernel counts it as set by hand until the next boot, and adjusts it no more by itself; pages that are \

@@ -20,6 +20,8 @@ pub enum Need {
     Files,
     /// Address spaces that are looked through for pages in use.
     Programs,
+    /// Programs that can be killed, not workloads that only stand for some.
+    Killable,
     /// Tasks whose pages NUMA balancing can make fault.
     Hints,
     /// A machine with memory on several nodes.
@@ -118,6 +120,11 @@ pub(super) const RECLAIMS_NODE: Need = Need::Other(
     Knob::ZoneReclaimMode,
     |value| value != 0,
     "vm.zone_reclaim_mode is 0, and no request frees pages of one node before it asks the next",
+);
+pub(super) const GENERATES: Need = Need::Other(
+    Knob::LruGenEnabled,
+    |value| value & 1 != 0,
+    "lru_gen.enabled is 0, and pages have no generations",
 );
 pub(super) const STRICT: Need = Need::Other(
     Knob::OvercommitMemory,

@@ -2,17 +2,17 @@
 
 use super::StandsFor::{BootParameter, Cgroup, Nothing, Sysctl, SysctlNumber, Sysfs, Tools};
 use super::base::{
-    BALANCING, CGROUP, DIRTY, FREE, HUGE_SIZE, INT_MAX, LISTED, MAINLINE, PATCHED, PROMOTING, SCANNING,
-    SHARED_SIZE, SWAP_SIZE, SWAPS, UINT_MAX, ZSWAP,
+    BALANCING, CGROUP, DIRTY, FREE, HUGE, HUGE_SIZE, INT_MAX, LISTED, MAINLINE, MARKS, PATCHED, PROMOTING,
+    SCANNING, SHARED_SIZE, SWAP_SIZE, SWAPS, UINT_MAX, ZSWAP,
 };
 use super::declare::knobs;
 use super::need::Need::{
-    Daemons, Files, Forks, HighMem, Hints, HugePages, OrderOfZones, Programs, ReadsAhead, ReadsPrivateAhead,
-    Reclaim, RoomForAnon, SeveralNodes, Slabs, SlowNode, Spaces, Swap, ZoneBelowAnother,
+    Daemons, Files, Forks, HighMem, Hints, HugePages, Killable, OrderOfZones, Programs, ReadsAhead,
+    ReadsPrivateAhead, Reclaim, RoomForAnon, SeveralNodes, Slabs, SlowNode, Spaces, Swap, ZoneBelowAnother,
 };
 use super::need::{
-    ARENAS, AVOIDS_MIXING, BALANCES_BY_HEAT, BUDGET, CHOOSES_ORDER, CPU_SLABS, Compares, KMMSCAND_BOUNDED,
-    PROACTIVE, RECLAIMS_NODE, SCALED_MARKS, STRICT,
+    ARENAS, AVOIDS_MIXING, BALANCES_BY_HEAT, BUDGET, CHOOSES_ORDER, CPU_SLABS, Compares, GENERATES,
+    KMMSCAND_BOUNDED, PROACTIVE, RECLAIMS_NODE, SCALED_MARKS, STRICT,
 };
 use super::words::{
     ALGORITHMS, COMPRESSORS, GENERATIONS, HUGE_DEFRAG, HUGE_ENABLED, HUGE_SHARED, SWITCH, TRUTH, UNLIMITED,
@@ -52,7 +52,7 @@ knobs! {
         stands_for: Sysctl("/proc/sys/vm/min_free_kbytes"), compares: FREE,
         leaves: Leaves::SetByHand,
     }
-    WatermarkScaleFactor: MAINLINE {
+    WatermarkScaleFactor: MARKS {
         name: "vm.watermark_scale_factor",
         searched: Some((10, 1000)),
         min: 1, max: 3000, default: 10, unit: "1/10000 of a zone",
@@ -62,7 +62,6 @@ knobs! {
         // Commit 39c65a94cd96, January 2022; from memory.
         limited: &[Limited::of(1001..=3000, Kernels::since(5, 17))],
         needs: &[SCALED_MARKS],
-        compares: FREE,
         leaves: Leaves::Evicted,
     }
     WatermarkBoostFactor: MAINLINE {
@@ -75,34 +74,31 @@ knobs! {
         needs: &[AVOIDS_MIXING],
         leaves: Leaves::Evicted,
     }
-    LowmemReserveDma: MAINLINE {
+    LowmemReserveDma: MARKS {
         name: "vm.lowmem_reserve_ratio.dma",
         searched: Some((8, 1024)),
         max: INT_MAX, default: 256,
         meaning: "DMA keeps 1/this of the memory above it from requests that could use that; 0: nothing",
         stands_for: SysctlNumber { path: "/proc/sys/vm/lowmem_reserve_ratio", place: 0 },
         needs: &[ZoneBelowAnother(ZoneKind::Dma)],
-        compares: FREE,
         leaves: Leaves::Evicted,
     }
-    LowmemReserveDma32: MAINLINE {
+    LowmemReserveDma32: MARKS {
         name: "vm.lowmem_reserve_ratio.dma32",
         searched: Some((8, 1024)),
         max: INT_MAX, default: 256,
         meaning: "The same for DMA32",
         stands_for: SysctlNumber { path: "/proc/sys/vm/lowmem_reserve_ratio", place: 1 },
         needs: &[ZoneBelowAnother(ZoneKind::Dma32)],
-        compares: FREE,
         leaves: Leaves::Evicted,
     }
-    LowmemReserveNormal: MAINLINE {
+    LowmemReserveNormal: MARKS {
         name: "vm.lowmem_reserve_ratio.normal",
         searched: Some((8, 1024)),
         max: INT_MAX, default: 32,
         meaning: "The same for Normal, against requests that could use HighMem or Movable",
         stands_for: SysctlNumber { path: "/proc/sys/vm/lowmem_reserve_ratio", place: 2 },
         needs: &[ZoneBelowAnother(ZoneKind::Normal)],
-        compares: FREE,
         leaves: Leaves::Evicted,
     }
     NumaZonelistOrder: MAINLINE {
@@ -248,6 +244,16 @@ knobs! {
         words: GENERATIONS, needs: &[Spaces, Reclaim],
         leaves: Leaves::Evicted,
     }
+    LruGenMinTtlMs: MAINLINE {
+        name: "lru_gen.min_ttl_ms",
+        searched: Some((100, 60_000)), max: UINT_MAX, unit: "ms",
+        meaning: "If not 0, kswapd has the largest program killed where no pages that could give something were left alone for so long",
+        kernels: Some(Kernels::since(6, 1)),
+        stands_for: Sysfs("/sys/kernel/mm/lru_gen/min_ttl_ms"),
+        needs: &[Spaces, Killable, Reclaim, GENERATES],
+        compares: Compares::Time("what was used least lately"),
+        leaves: Leaves::Killed,
+    }
     DemotionEnabled: MAINLINE {
         name: "numa.demotion_enabled", max: 1,
         meaning: "Whether reclaim moves pages to slower memory (a node without CPUs) before it frees any",
@@ -288,7 +294,7 @@ knobs! {
         compares: Compares::Number("the score of memory in pieces"),
         leaves: Leaves::Moved,
     }
-    HugeDefrag: MAINLINE {
+    HugeDefrag: HUGE {
         name: "transparent_hugepage.defrag", max: 5,
         meaning: "What a fault does for a huge page that is not free. always (1): compacts; defer (2): wakes daemons; \
                   defer+madvise (3): compacts where a program asked, else wakes daemons; madvise (4): compacts where a \
@@ -296,8 +302,6 @@ knobs! {
         stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/defrag"), words: HUGE_DEFRAG,
         // `defer` is 444eb2a449ef, March 2016; `defer+madvise` 21440d7eb904, February 2017; both from memory.
         limited: &[Limited::of(2..=2, Kernels::since(4, 6)), Limited::of(3..=3, Kernels::since(4, 11))],
-        needs: &[Spaces, HugePages],
-        leaves: Leaves::HugePages,
     }
     CompactBudget: PATCHED {
         name: "freehold.compact_budget_mib",
@@ -310,34 +314,28 @@ knobs! {
         compares: Compares::Memory("memory scanned by a call of compaction"),
         tried_under: "linux-6.18+compact-budget",
     }
-    KhugepagedPagesToScan: MAINLINE {
+    KhugepagedPagesToScan: HUGE {
         name: "transparent_hugepage.khugepaged.pages_to_scan",
         searched: Some((512, 65_536)),
         min: 1, max: UINT_MAX, default: 4096, unit: "pages",
         meaning: "How much of address spaces a round of khugepaged looks at; less than 512: nothing",
         stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/khugepaged/pages_to_scan"),
-        needs: &[Spaces, HugePages],
         compares: Compares::Pages("a round of khugepaged"),
-        leaves: Leaves::HugePages,
     }
-    KhugepagedScanSleep: MAINLINE {
+    KhugepagedScanSleep: HUGE {
         name: "transparent_hugepage.khugepaged.scan_sleep_millisecs",
         searched: Some((10, 60_000)),
         min: 1, max: UINT_MAX, default: 10_000, unit: "ms",
         meaning: "How long khugepaged sleeps between two rounds",
         stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs"),
-        needs: &[Spaces, HugePages],
-        leaves: Leaves::HugePages,
     }
-    KhugepagedMaxPtesNone: MAINLINE {
+    KhugepagedMaxPtesNone: HUGE {
         name: "transparent_hugepage.khugepaged.max_ptes_none", max: 511, default: 511, unit: "pages",
         meaning: "How many of 512 pages need not be there for khugepaged to put a huge one in their place",
         stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none"),
-        needs: &[Spaces, HugePages],
         compares: Compares::Pages("what was missing of a huge page"),
-        leaves: Leaves::HugePages,
     }
-    KhugepagedMaxPtesShared: MAINLINE {
+    KhugepagedMaxPtesShared: HUGE {
         name: "transparent_hugepage.khugepaged.max_ptes_shared", max: 511, default: 256, unit: "pages",
         meaning: "How many of 512 pages may be shared with other address spaces, as a parent's and a child's are, for khugepaged \
                   to put a huge one in their place",
@@ -346,7 +344,6 @@ knobs! {
         stands_for: Sysfs("/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_shared"),
         needs: &[Spaces, Forks, HugePages],
         compares: Compares::Pages("what was shared of a huge page"),
-        leaves: Leaves::HugePages,
     }
     UseZeroPage: MAINLINE {
         name: "transparent_hugepage.use_zero_page", max: 1, default: 1,

@@ -216,6 +216,24 @@ pub enum GenTurnRule {
 const TURN: &[Since<GenTurnRule>] =
     &[Since(v(6, 1), GenTurnRule::AtOnce, ""), Since(v(6, 13), GenTurnRule::Later, "")];
 
+/// When kswapd looks whether all that there is to take is younger than `lru_gen.min_ttl_ms` (`lru_gen_age_node`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GenTtlRule {
+    /// As it ages groups, in every pass for single pages. What is younger is not aged.
+    Aging,
+    /// In every pass for single pages but the first.
+    LaterPasses,
+    /// In every pass.
+    EachPass,
+}
+
+/// The versions are from memory.
+const TTL: &[Since<GenTtlRule>] = &[
+    Since(v(6, 1), GenTtlRule::Aging, ""),
+    Since(v(6, 3), GenTtlRule::LaterPasses, ""),
+    Since(v(6, 8), GenTtlRule::EachPass, "8aa420617918"),
+];
+
 /// The rules of pages that are kept by generations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "each field is documented at its type")]
@@ -234,6 +252,7 @@ pub struct GenerationRules {
     pub refault: GenRefaultRule,
     pub group: GenGroupRule,
     pub turn: GenTurnRule,
+    pub ttl: GenTtlRule,
 }
 
 impl GenerationRules {
@@ -255,6 +274,7 @@ impl GenerationRules {
             refault: at(REFAULT, version),
             group: at(GROUP, version),
             turn: at(TURN, version),
+            ttl: at(TTL, version),
         }
     }
 
@@ -274,6 +294,7 @@ impl GenerationRules {
             refault,
             group,
             turn,
+            ttl,
         } = self;
         let of = |name, what| Of(name, &[Generations], what);
         let default = of("gen-default", "whether pages are kept by generations where nobody sets it");
@@ -297,5 +318,6 @@ impl GenerationRules {
         );
         to.add(of("gen-group", "in which order groups give of generations"), GROUP, group, other.group);
         to.add(of("gen-turn", "when a worker that reclaim wakes has the CPU"), TURN, turn, other.turn);
+        to.add(of("gen-ttl", "when kswapd looks whether all is young"), TTL, ttl, other.ttl);
     }
 }
