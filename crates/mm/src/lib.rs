@@ -38,7 +38,7 @@ pub use views::{oom, procfs};
 pub use vm::mempolicy;
 
 pub use cache::{
-    File, FileSlots, FilesDoor, FilesGround, InSlot, PageCache, SharedDoor, SlotOf, SwappedDoor,
+    AllowedDoor, File, FileSlots, FilesDoor, FilesGround, InSlot, PageCache, SharedDoor, SlotOf, SwappedDoor,
 };
 pub use compact::{
     BlockContents, CompactDoor, CompactGround, Compaction, EmptyDoor, MarksDoor, OfflineDoor, OfflineError,

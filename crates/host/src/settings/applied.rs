@@ -8,7 +8,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::journal::{Held, boot};
-use super::{SettingsError, current, journal_path, words, write};
+use super::{SettingsError, current, journal_path, twins, words, write};
 
 /// The first line.
 const HEADING: &str = "freehold applied 1";
@@ -77,9 +77,11 @@ impl Applied {
         &self.changes
     }
 
-    /// Notes that files that held `before` were given `wrote`. Of a file that was changed earlier, what it held before that stays.
+    /// Notes that files that held `before` were given `wrote`, and what that did to their twins. Of a file that was changed earlier, what it
+    /// held before that stays.
     pub fn add(&mut self, before: &[Held], wrote: &[Held]) {
-        for new in wrote {
+        let displaced: Vec<Held> = wrote.iter().filter_map(|new| twins::displaced(new, before)).collect();
+        for new in wrote.iter().chain(&displaced) {
             if let Some(change) = self.changes.iter_mut().find(|change| change.path == new.path) {
                 change.wrote.clone_from(&new.text);
             } else if let Some(held) = before.iter().find(|held| held.path == new.path) {
@@ -233,6 +235,30 @@ mod tests {
         assert_eq!((fs::read_to_string(&one).unwrap().as_str(), applied.changes().len()), ("1\n", 1));
         fs::write(&gone, "1\n").unwrap();
         assert!(matches!(applied.take_back(Others::AreLeft)[..], [(_, TakenBack::WasBack)]));
+    }
+
+    /// As the kernel does it, the file in bytes takes no 0 and makes the other 0, and the other way round.
+    #[test]
+    fn a_setting_in_two_units_is_noted_in_both_and_comes_back_by_the_one_that_was_in_force() {
+        let folder = tempfile::tempdir().unwrap();
+        let (ratio, bytes) = (folder.path().join("dirty_ratio"), folder.path().join("dirty_bytes"));
+        let set = |in_parts: &str, in_bytes: &str| {
+            fs::write(&ratio, in_parts).unwrap();
+            fs::write(&bytes, in_bytes).unwrap();
+        };
+        let became = |applied: &mut Applied| -> Vec<String> {
+            applied.take_back(Others::AreLeft).iter().map(|(_, became)| format!("{became:?}")).collect()
+        };
+        let mut applied = Applied::default();
+        applied.add(&[held(&ratio, "20"), held(&bytes, "0")], &[held(&bytes, "4096")]);
+        set("0", "4096");
+        assert_eq!(became(&mut applied), ["Done", "Done"]);
+        assert_eq!([&ratio, &bytes].map(|path| fs::read_to_string(path).unwrap()), ["20\n", "4096"]);
+        let mut applied = Applied::default();
+        applied.add(&[held(&ratio, "0"), held(&bytes, "4096")], &[held(&ratio, "10")]);
+        set("10", "0");
+        assert_eq!(became(&mut applied), ["Done", "Done"]);
+        assert_eq!(fs::read_to_string(&bytes).unwrap(), "4096\n");
     }
 
     #[test]

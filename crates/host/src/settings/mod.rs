@@ -5,6 +5,7 @@ mod applied;
 mod journal;
 #[cfg(test)]
 mod tests;
+mod twins;
 
 use std::path::{Path, PathBuf};
 use std::{env, fmt, fs, io};
@@ -140,13 +141,12 @@ pub fn undo_left(journal: &Path) -> Result<Left, SettingsError> {
 }
 
 impl Settings {
-    /// Notes in `journal` what the files at `paths` hold. From here until this is dropped they may be written.
+    /// Notes in `journal` what the files at `paths` hold, and those that are written with them. From here until this is dropped they may be written.
     ///
     /// # Errors
     /// A file that is missing or cannot be read; a journal that is there, or cannot be written.
     pub fn keep(journal: PathBuf, paths: &[PathBuf]) -> Result<Self, SettingsError> {
-        let held = |path: &PathBuf| Ok(Held { path: path.clone(), text: current(path)? });
-        let before = paths.iter().map(held).collect::<Result<Vec<_>, _>>()?;
+        let before = twins::held_with_twins(paths)?;
         let content = Journal { owner: Owner::this(), held: before.clone() };
         content.create(&journal).map_err(|error| match Journal::read(&journal) {
             Ok(Some(other)) => SettingsError::Taken { pid: other.owner.pid() },
@@ -168,7 +168,7 @@ impl Settings {
             "{} is kept",
             setting.path.display()
         );
-        write(setting)?;
+        write(self.in_force(setting).unwrap_or(setting))?;
         let holds = current(&setting.path)?;
         if words(&holds).eq(words(&setting.text)) {
             Ok(())
@@ -177,7 +177,13 @@ impl Settings {
         }
     }
 
-    /// What the files held.
+    /// What is written in place of `setting`, where that says that its twin is in force: what the twin held before.
+    fn in_force(&self, setting: &Held) -> Option<&Held> {
+        let twin = twins::twin_of(&setting.path).filter(|_| twins::is_others(setting))?;
+        self.before.iter().find(|held| held.path == twin)
+    }
+
+    /// What the files held, with those that are written with them.
     pub fn before(&self) -> &[Held] {
         &self.before
     }
@@ -218,6 +224,10 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
 }
 
 fn write(held: &Held) -> Result<(), SettingsError> {
+    if twins::is_others(held) {
+        // It comes with the other.
+        return Ok(());
+    }
     // No file is made where there is none, and one write has it all: the kernel takes each write as a whole.
     let file = fs::OpenOptions::new().write(true).truncate(true).open(&held.path);
     let written =

@@ -132,6 +132,8 @@ pub(crate) fn spaces() -> Vec<Case> {
         case(Knob::OvercommitRatio, 10, strict(many_processes()), strict(small_process())),
         case(Knob::DirtyRatio, 1, writers(), small_process()),
         case(Knob::DirtyBackgroundRatio, 1, writers(), small_process()),
+        case(Knob::DirtyBytes, 1 << 20, writers(), shared_memory()),
+        case(Knob::DirtyBackgroundBytes, 1 << 20, writers(), shared_memory()),
         case(Knob::DemotionEnabled, 1, cold_pages(), with_room(cold_pages())),
         case_of_all_spaces(Knob::LruGenEnabled, 7, demotes(cold_pages())),
         case(Knob::LruGenMinTtlMs, 60_000, too_large_program(), shared_memory()),

@@ -11,6 +11,7 @@
 //! write calls; `reader` decides what is read besides what was asked for, and `readahead` brings it in; `writeback` counts dirty ones, makes who dirties too many wait, and hands them to
 //! whoever plays the disk.
 
+mod allowed;
 mod check;
 mod file;
 mod folio;
@@ -100,7 +101,14 @@ pub trait FilesGround<M: Machine>: LruGround<M> + FileSlots {
 
 door! {
     /// Files and their pages.
-    FilesDoor on FilesGround, PageCache<M, G::Space>: page_cache, to { memcg: MemcgDoor, lru: LruDoor, swapped: SwappedDoor }
+    FilesDoor on FilesGround, PageCache<M, G::Space>: page_cache, to {
+        memcg: MemcgDoor, lru: LruDoor, swapped: SwappedDoor, allowed: AllowedDoor
+    }
+}
+
+door! {
+    /// How much may be dirty.
+    AllowedDoor on FilesGround, PageCache<M, G::Space>: page_cache, to { memcg: MemcgDoor }
 }
 
 door! {

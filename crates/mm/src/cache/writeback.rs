@@ -6,9 +6,8 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::{File, FilesDoor, FilesGround};
-use crate::ground::{Daemon, Machine, Nanos, Order, Pfn, Relaxed, ZoneId, ZoneKind};
+use crate::ground::{Daemon, Machine, Nanos, Order, Pfn, Relaxed, ZoneId};
 use crate::lru::page::{Mapping, PageFlag};
-use crate::rules::knobs::Knob;
 
 /// How long a writer waits each time, and how often at most before it goes on anyway: a second in all.
 const PAUSE: Nanos = Nanos(20_000_000);
@@ -128,33 +127,17 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
         (zone.dirty.load(Relaxed) + zone.writeback.load(Relaxed)).max(0) as u64
     }
 
-    /// How many pages may be dirty before writers wait, at `ratio` percent of free memory and page cache, HighMem apart
-    /// (`vm.highmem_is_dirtyable` is 0).
-    fn dirty_limit(self, ratio: u64) -> u64 {
-        let zones = self.zones().iter().zip(&self.own().zones);
-        let low =
-            zones.filter(|(zone, _)| zone.kind() <= ZoneKind::Normal || zone.kind() == ZoneKind::Movable);
-        let pages =
-            low.map(|(zone, pages)| u64::from(zone.free_pages()) + pages.file.load(Relaxed).max(0) as u64);
-        pages.sum::<u64>() * ratio / 100
-    }
-
-    /// Whether the flusher should write though nobody asked (`vm.dirty_background_ratio`).
+    /// Whether the flusher should write though nobody asked (`vm.dirty_background_ratio`, `vm.dirty_background_bytes`).
     pub fn wants_writeback(self) -> bool {
-        let dirty = self.dirty_pages().dirty;
-        let by = (Knob::DirtyBackgroundRatio, dirty);
-        self.knobs().decide_by(self.machine(), by, |ratio| self.dirty_limit(ratio), |limit| dirty > limit)
+        !self.allowed().flusher_is_within(self.dirty_pages().dirty)
     }
 
-    /// Waits while more is dirty than `vm.dirty_ratio` allows, on the machine or in the task's group.
+    /// Waits while more is dirty than `vm.dirty_ratio` or `vm.dirty_bytes` allows, on the machine or in the task's group.
     pub(super) fn balance_dirty(self) {
         for _ in 0..PAUSES {
             let DirtyPages { dirty, writeback } = self.dirty_pages();
-            let by = (Knob::DirtyRatio, dirty + writeback);
-            let limit = |ratio| self.dirty_limit(ratio);
-            let is_within =
-                self.knobs().decide_by(self.machine(), by, limit, |limit| dirty + writeback <= limit);
-            let is_group_within = self.group_is_within(Knob::DirtyRatio);
+            let is_within = self.allowed().writers_are_within(dirty + writeback);
+            let is_group_within = self.allowed().group_is_within_writers();
             if is_within && is_group_within {
                 break;
             }
@@ -164,18 +147,12 @@ impl<M: Machine, G: FilesGround<M>> FilesDoor<'_, M, G> {
             self.machine().wake(Daemon::Flusher);
             self.machine().block(PAUSE);
         }
-        if !self.group_is_within(Knob::DirtyBackgroundRatio) {
+        if !self.allowed().group_is_within_flusher() {
             self.wake_flusher();
         }
         if self.wants_writeback() {
             self.machine().wake(Daemon::Flusher);
         }
-    }
-
-    /// Whether no more of the task's group is dirty or being written than the part of it that `ratio` allows.
-    fn group_is_within(self, ratio: Knob) -> bool {
-        let dirt = if self.memcg().in_use() { self.memcg().dirt() } else { None };
-        dirt.is_none_or(|dirt| dirt.pending <= dirt.dirtyable.saturating_mul(self.knobs().get(ratio)) / 100)
     }
 
     /// Reclaim found nothing but dirty pages: all of them are to be written, however few they are.

@@ -296,6 +296,13 @@ impl<M: Machine> Zone<M> {
         self.boost.store(pages, Relaxed);
     }
 
+    /// What is not counted on where memory is promised: the zone's high mark, and the most that it keeps from others, in pages
+    /// (its part of `totalreserve_pages`).
+    pub(crate) fn kept(&self) -> u32 {
+        let protection = self.protection().into_iter().max().unwrap_or(0);
+        (protection + self.watermarks().high).min(self.managed())
+    }
+
     /// What the zone keeps from requests whose highest zone is each column, in pages.
     pub fn protection(&self) -> [u32; PROTECTION_COLUMNS] {
         core::array::from_fn(|column| self.protection[column].load(Relaxed))

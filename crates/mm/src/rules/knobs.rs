@@ -111,6 +111,8 @@ pub struct KnobSpec {
     pub default: u64,
     /// What distributions build into their kernels instead.
     pub distributed: Option<Distributed>,
+    /// Who is 0 from when this is set: the same setting in bytes.
+    pub displaces: Option<Knob>,
     /// A value that stands for what the kernel computes by itself. Its file does not take it.
     pub computed: Option<u64>,
     /// Unit of the value; empty for a bare number.
@@ -350,6 +352,9 @@ impl Knobs {
         knob.check(value)?;
         self.values[knob as usize].store(value, Relaxed);
         self.set[knob as usize].store(1, Relaxed);
+        if let Some(other) = knob.spec().displaces {
+            self.values[other as usize].store(0, Relaxed);
+        }
         Ok(())
     }
 

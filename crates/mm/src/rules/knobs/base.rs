@@ -16,6 +16,7 @@ pub(super) const MAINLINE: KnobSpec = KnobSpec {
     searched: None,
     default: 0,
     distributed: None,
+    displaces: None,
     computed: None,
     unit: "",
     meaning: "",
@@ -34,7 +35,6 @@ pub(super) const PATCHED: KnobSpec = KnobSpec { kernels: None, ..MAINLINE };
 
 pub(super) const FREE: Compares = Compares::Memory("a zone's free memory");
 pub(super) const LISTED: Compares = Compares::Pages("a CPU's page list");
-pub(super) const DIRTY: Compares = Compares::Memory("dirty memory");
 const CHARGED: Compares = Compares::Memory("what is charged to the cgroup");
 
 pub(super) const INT_MAX: u64 = i32::MAX as u64;
@@ -44,6 +44,24 @@ pub(super) const SWAPS: &[Knob] = &[Knob::ZramDisksize, Knob::SwapDisk];
 
 /// How much is kept free, or what of it counts for whom.
 pub(super) const MARKS: KnobSpec = KnobSpec { compares: FREE, ..MAINLINE };
+
+/// How much may be dirty.
+pub(super) const DIRTY: KnobSpec = KnobSpec {
+    max: 100,
+    unit: "percent",
+    needs: &[Need::Files],
+    compares: Compares::Memory("dirty memory"),
+    ..MAINLINE
+};
+
+/// The same in bytes: two pages at least.
+pub(super) const DIRTY_BYTES: KnobSpec = KnobSpec {
+    max: 1 << 44,
+    unit: "bytes",
+    gap: Some((1, 8191)),
+    searched: Some((16 << 20, 4 << 30)),
+    ..DIRTY
+};
 
 /// How huge pages are made.
 pub(super) const HUGE: KnobSpec =

@@ -2,12 +2,12 @@
 
 use super::StandsFor::{BootParameter, Cgroup, Nothing, Sysctl, SysctlNumber, Sysfs, Tools};
 use super::base::{
-    BALANCING, CGROUP, DIRTY, FREE, HUGE, HUGE_SIZE, INT_MAX, LISTED, MAINLINE, MARKS, PATCHED, PROMOTING,
-    SCANNING, SHARED_SIZE, SWAP_SIZE, SWAPS, UINT_MAX, ZSWAP,
+    BALANCING, CGROUP, DIRTY, DIRTY_BYTES, FREE, HUGE, HUGE_SIZE, INT_MAX, LISTED, MAINLINE, MARKS, PATCHED,
+    PROMOTING, SCANNING, SHARED_SIZE, SWAP_SIZE, SWAPS, UINT_MAX, ZSWAP,
 };
 use super::declare::knobs;
 use super::need::Need::{
-    Daemons, Files, Forks, HighMem, Hints, HugePages, Killable, OrderOfZones, Programs, ReadsAhead,
+    Daemons, Forks, HighMem, Hints, HugePages, Killable, OrderOfZones, Programs, ReadsAhead,
     ReadsPrivateAhead, Reclaim, RoomForAnon, SeveralNodes, Slabs, SlowNode, Spaces, Swap, ZoneBelowAnother,
 };
 use super::need::{
@@ -207,23 +207,25 @@ knobs! {
         needs: &[Spaces, STRICT],
         compares: Compares::Memory("memory promised"),
     }
-    DirtyRatio: MAINLINE {
-        name: "vm.dirty_ratio",
-        searched: Some((5, 60)),
-        max: 100, default: 20, unit: "percent",
+    DirtyRatio: DIRTY {
+        name: "vm.dirty_ratio", searched: Some((5, 60)), default: 20,
         meaning: "Part of free memory and page cache that may be dirty or under writeback before writers wait",
-        stands_for: Sysctl("/proc/sys/vm/dirty_ratio"),
-        needs: &[Files],
-        compares: DIRTY,
+        stands_for: Sysctl("/proc/sys/vm/dirty_ratio"), displaces: Some(Knob::DirtyBytes),
     }
-    DirtyBackgroundRatio: MAINLINE {
-        name: "vm.dirty_background_ratio",
-        searched: Some((1, 30)),
-        max: 100, default: 10, unit: "percent",
+    DirtyBackgroundRatio: DIRTY {
+        name: "vm.dirty_background_ratio", searched: Some((1, 30)), default: 10,
         meaning: "The same before the flusher begins to write",
-        stands_for: Sysctl("/proc/sys/vm/dirty_background_ratio"),
-        needs: &[Files],
-        compares: DIRTY,
+        stands_for: Sysctl("/proc/sys/vm/dirty_background_ratio"), displaces: Some(Knob::DirtyBackgroundBytes),
+    }
+    DirtyBytes: DIRTY_BYTES {
+        name: "vm.dirty_bytes",
+        meaning: "If not 0, how much may be dirty or under writeback before writers wait, in place of vm.dirty_ratio",
+        stands_for: Sysctl("/proc/sys/vm/dirty_bytes"),
+    }
+    DirtyBackgroundBytes: DIRTY_BYTES {
+        name: "vm.dirty_background_bytes",
+        meaning: "The same before the flusher begins to write, in place of vm.dirty_background_ratio",
+        stands_for: Sysctl("/proc/sys/vm/dirty_background_bytes"),
     }
     Swappiness: MAINLINE {
         name: "vm.swappiness", max: 200, default: 60,

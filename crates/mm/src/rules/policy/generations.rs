@@ -118,13 +118,9 @@ pub enum GenDirtyRule {
     Activated,
 }
 
-/// Read so in 6.12's stable tree, not in 6.18; gone again in 7.2.
-const DIRTY: &[Since<GenDirtyRule>] = &[
-    Since(v(6, 1), GenDirtyRule::Later, ""),
-    Since(v(6, 12), GenDirtyRule::Activated, ""),
-    Since(v(6, 13), GenDirtyRule::Later, ""),
-    Since(v(7, 2), GenDirtyRule::Activated, "75d4c3f5fb98"),
-];
+/// 6.12 was once said to activate them; its captures sort as many as are written after that (`pgrefill`, `pgrotated`), and activate none.
+const DIRTY: &[Since<GenDirtyRule>] =
+    &[Since(v(6, 1), GenDirtyRule::Later, ""), Since(v(7, 2), GenDirtyRule::Activated, "75d4c3f5fb98")];
 
 /// At how many of the oldest a batch looks, at most, to find 64 that can go (`scan_folios`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
