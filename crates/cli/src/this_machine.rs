@@ -8,6 +8,7 @@ use std::{env, fs};
 use host::probe::Hardware;
 use sim::Profile;
 use sim::profile::digest;
+use trace::Meta;
 
 use crate::args::Global;
 use crate::common::{Failure, machine, note};
@@ -96,6 +97,13 @@ fn key() -> String {
     digest(format!("{hardware:?} {} {allowed:?}", release.trim()))
 }
 
+/// Whether a recording's `meta` is of this machine and its kernel.
+pub(crate) fn made_here(meta: &Meta) -> bool {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let model = Hardware::this().model;
+    !model.is_empty() && meta.cpu_model == model && meta.kernel == release.trim()
+}
+
 /// A profile as it is kept: a line with a digest of all that follows it.
 fn text(this: &This) -> String {
     let notes = this.notes.iter().map(|note| format!("{NOTE}{}\n", note.replace('\n', " ")));
@@ -137,6 +145,16 @@ mod tests {
         let back = read(&text(&this())).unwrap();
         assert_eq!(back.profile, this().profile);
         assert_eq!(back.notes, ["others were busy", "two lines"]);
+    }
+
+    #[test]
+    fn a_recording_is_of_here_by_its_cpu_and_kernel() {
+        let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap().trim().to_owned();
+        let here = Meta { cpu_model: Hardware::this().model, kernel, ..Meta::default() };
+        assert!(here.cpu_model.is_empty() || made_here(&here));
+        assert!(!made_here(&Meta { kernel: "6.1.0".into(), ..here.clone() }));
+        assert!(!made_here(&Meta { cpu_model: "another".into(), ..here }));
+        assert!(!made_here(&Meta::default()));
     }
 
     #[test]

@@ -49,7 +49,7 @@ fn score(all: &[Ran]) -> String {
         "## How far off\nOf all settings but the first of each command, under which it was recorded; figures of {FEW} or more.\n\n\
          | figure | within {BAND} % | median error | worst |\n|---|---|---|---|\n"
     );
-    for metric in HELD {
+    for metric in HELD.into_iter().chain(TIMES) {
         let errors: Vec<f64> = validated(all)
             .flat_map(|(_, validated)| {
                 validated.rows.iter().filter(|row| Some(&row.setting) != validated.settings.first())
@@ -166,7 +166,7 @@ const HEAD: &str = "\
 
 `make programs` writes this page (as root, on the machine that it is to speak of; `scripts/programs` says what each program does).
 Each is run for real under every setting, in the order A B C C B A, recorded once under the first without huge pages, and every
-setting is predicted from that one recording. ± is half of a 95 % interval of the real mean. Huge faults and `thp_collapse_alloc` are
+setting is predicted from that one recording, on what `machines probe` measured of the machine unless `MACHINE` names another. ± is half of a 95 % interval of the real mean. Huge faults and `thp_collapse_alloc` are
 counted by the kernel for the whole machine, so other programs are in them; peak RSS is that of the largest process. Run time predicted
 leaves out waiting for a CPU that others had. Rules of the replay (what a race of two faults is, which pages of files were there before) were
 mended with programs like these in view; no number of the page was chosen on them.

@@ -20,7 +20,7 @@ use crate::args::{Global, Replay};
 use crate::common::{CommandVerdict, Failure, Texts, answer, command_line, knob, machine, policy, recording};
 use crate::fail_if;
 use crate::progress::Bar;
-use crate::this_machine::{THIS, machine_or_this};
+use crate::this_machine::{THIS, machine_or_this, made_here};
 
 const NOTHING: &str = "holds no event of the recorded tasks, so there is nothing to replay";
 /// Of a machine that is not known, or not yet.
@@ -33,9 +33,19 @@ pub(crate) fn run(global: &Global, options: &Replay) -> Result<CommandVerdict, F
     for name in options.machine.iter().filter(|name| *name != THIS) {
         plan(&draft, options, machine(name)?)?;
     }
-    let sources = options.file.iter().map(|file| source(options, file)).collect::<Result<Vec<_>, _>>()?;
+    let mut sources = options.file.iter().map(|file| source(options, file)).collect::<Result<Vec<_>, _>>()?;
+    Source::together(sources.clone()).map_err(Failure)?;
+    let profiles: Vec<Profile> =
+        options.machine.iter().map(|name| machine_or_this(global, name)).collect::<Result<_, _>>()?;
+    let hosts = options.file.iter().map(|file| host(file, &profiles)).collect::<Result<Vec<_>, _>>()?;
+    let read = if options.events { Source::read_events } else { Source::read };
+    for ((file, host), source) in options.file.iter().zip(&hosts).zip(&mut sources) {
+        if host.name() == THIS {
+            *source = read_again(file, host, read)?;
+        }
+    }
     let workload = Source::together(sources.clone()).map_err(Failure)?;
-    let plans = options.machine.iter().map(|name| plan(&draft, options, machine_or_this(global, name)?));
+    let plans = profiles.into_iter().map(|profile| plan(&draft, options, profile));
     let mut plans = plans.collect::<Result<Vec<_>, _>>()?;
     named_once(&plans)?;
     if options.as_recorded {
@@ -57,8 +67,8 @@ pub(crate) fn run(global: &Global, options: &Replay) -> Result<CommandVerdict, F
     intervals(Table::bundled(), &mut document);
     document.findings = findings(&document.runs);
     document.heat = workload.programs().iter().flat_map(|program| program.heat.clone()).collect();
-    for source in &sources {
-        document.proofs.extend(prove(source, machine(STAND_IN)?).map_err(Failure::of)?);
+    for (source, host) in sources.iter().zip(hosts) {
+        document.proofs.extend(prove(source, host).map_err(Failure::of)?);
     }
     answer(global, &document, &Texts { short: report::verdict::replay, full: report::replay::full })?;
     let is_broken = fail_if::is_broken(&document) || workload.damage().is_some();
@@ -147,25 +157,48 @@ fn source(options: &Replay, file: &Path) -> Result<Source, Failure> {
     Ok(source)
 }
 
-/// The workload that a recording is, with what recording cost taken out of it.
+/// What stands for the machine that made the recording at `path`: this one, where it is one of `profiles` and made it.
+pub(crate) fn host(path: &Path, profiles: &[Profile]) -> Result<Profile, Failure> {
+    match profiles.iter().find(|profile| profile.name() == THIS) {
+        Some(this) if Reader::open(path).is_ok_and(|reader| made_here(reader.meta())) => Ok(this.clone()),
+        _ => machine(STAND_IN),
+    }
+}
+
+/// The workload that a recording is, with what recording cost taken out of it, as on the stand-in.
 pub(crate) fn workload(path: &Path) -> Result<Source, Failure> {
     read(path, Source::read)
 }
 
+/// The same once more, as on `host`. What is wrong with the recording has been said.
+pub(crate) fn read_again(path: &Path, host: &Profile, read: ReadSource) -> Result<Source, Failure> {
+    let at = |error| Failure::at(path, error);
+    read(&mut Reader::open(path).map_err(at)?, &name_of(path), host).map_err(at)
+}
+
 /// The same, with its shortened forms.
 pub(crate) fn recorded(path: &Path) -> Result<Recorded, Failure> {
+    forms(path, &mut recording(path)?, &machine(STAND_IN)?)
+}
+
+/// The same once more, as on `host`.
+pub(crate) fn recorded_again(path: &Path, host: &Profile) -> Result<Recorded, Failure> {
+    forms(path, &mut Reader::open(path).map_err(|error| Failure::at(path, error))?, host)
+}
+
+fn forms(path: &Path, reader: &mut Reader<File>, host: &Profile) -> Result<Recorded, Failure> {
     let at = |error: &dyn Display| Failure::at(path, error);
     let content = digest(fs::read(path).map_err(|error| at(&error))?);
-    let recorded = Recorded::read(&mut recording(path)?, &name_of(path), &machine(STAND_IN)?, content);
+    let recorded = Recorded::read(reader, &name_of(path), host, content);
     let recorded = recorded.map_err(|error| at(&error))?;
     if recorded.whole().is_empty() { Err(at(&NOTHING)) } else { Ok(recorded) }
 }
 
+/// How a recording is read.
+type ReadSource = fn(&mut Reader<File>, &str, &Profile) -> Result<Source, ReadError>;
+
 /// Reads the recording at `path` by `read`.
-fn read(
-    path: &Path,
-    read: fn(&mut Reader<File>, &str, &Profile) -> Result<Source, ReadError>,
-) -> Result<Source, Failure> {
+fn read(path: &Path, read: ReadSource) -> Result<Source, Failure> {
     let mut reader = recording(path)?;
     let workload =
         read(&mut reader, &name_of(path), &machine(STAND_IN)?).map_err(|error| Failure::at(path, error))?;

@@ -9,10 +9,11 @@ use lab::subject::AskedError;
 use lab::tune::{Answer, Journal, KnobChoice, Method, Prepared, Question, Terms, Workload};
 use report::Style;
 use report::nearest::no_question;
+use sim::Profile;
 use sim::profile::digest;
 
 use super::ask_tell;
-use super::replay::recorded;
+use super::replay::{host, recorded, recorded_again};
 use super::subject::experiment_of;
 use crate::args::{Global, Tune};
 use crate::common::{CommandVerdict, Failure, command_line, knob, machine, note, present};
@@ -133,7 +134,20 @@ fn questions(global: &Global, options: &Tune) -> Result<Vec<Question>, Failure> 
     let this = [THIS.to_owned()];
     let names = if options.machine.is_empty() && !is_own { &this[..] } else { &options.machine };
     let machines = names.iter().map(|name| machine_or_this(global, name)).collect::<Result<Vec<_>, _>>()?;
+    let searched = on_its_host(searched, &options.what, &machines)?;
+    let also = also.into_iter().zip(&options.also).map(|(other, what)| on_its_host(other, what, &machines));
+    let also = also.collect::<Result<Vec<_>, _>>()?;
     terms.questions(&searched, &machines, &also).map_err(said)
+}
+
+/// A recording that was made here is read with what things cost here, where that is one of `machines`.
+fn on_its_host(searched: Workload, what: &str, machines: &[Profile]) -> Result<Workload, Failure> {
+    let path = Path::new(what);
+    if matches!(searched, Workload::Experiment(_)) {
+        return Ok(searched);
+    }
+    let host = host(path, machines)?;
+    if host.name() == THIS { recorded_again(path, &host).map(Workload::Recording) } else { Ok(searched) }
 }
 
 /// The recording or experiment called so.

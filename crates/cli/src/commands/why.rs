@@ -4,12 +4,12 @@
 use std::path::Path;
 
 use lab::measurements::Document;
-use lab::replay::{Setting, parse_settings_of_all};
+use lab::replay::{Setting, Source, parse_settings_of_all};
 use lab::subject::AskedError;
 use lab::why::{Answer, Asked, Question, explain};
 use report::nearest::no_question;
 
-use super::replay::workload;
+use super::replay::{host, read_again, workload};
 use super::subject::experiment_of;
 use crate::args::{Global, Why};
 use crate::common::{CommandVerdict, Failure, Texts, answer, command_line, knob, machine};
@@ -64,6 +64,10 @@ fn question(global: &Global, options: &Why, settings: &[Setting]) -> Result<Ques
     if name != THIS {
         machine(name)?;
     }
-    let source = workload(Path::new(&options.what))?;
-    asked.of_recording(source, machine_or_this(global, name)?).map_err(said)
+    let path = Path::new(&options.what);
+    let source = workload(path)?;
+    let profile = machine_or_this(global, name)?;
+    let host = host(path, std::slice::from_ref(&profile))?;
+    let source = if host.name() == THIS { read_again(path, &host, Source::read)? } else { source };
+    asked.of_recording(source, profile).map_err(said)
 }
