@@ -8,7 +8,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::journal::{Held, boot};
-use super::{SettingsError, current, journal_path, twins, words, write};
+use super::{SettingsError, current, journal_path, put_back, twins, words};
 
 /// The first line.
 const HEADING: &str = "freehold applied 1";
@@ -80,8 +80,7 @@ impl Applied {
     /// Notes that files that held `before` were given `wrote`, and what that did to their twins. Of a file that was changed earlier, what it
     /// held before that stays.
     pub fn add(&mut self, before: &[Held], wrote: &[Held]) {
-        let displaced: Vec<Held> = wrote.iter().filter_map(|new| twins::displaced(new, before)).collect();
-        for new in wrote.iter().chain(&displaced) {
+        for new in twins::with_displaced(wrote) {
             if let Some(change) = self.changes.iter_mut().find(|change| change.path == new.path) {
                 change.wrote.clone_from(&new.text);
             } else if let Some(held) = before.iter().find(|held| held.path == new.path) {
@@ -156,7 +155,7 @@ fn take_back(change: &Change, others: Others) -> TakenBack {
     if !is(&change.wrote) && others == Others::AreLeft {
         return TakenBack::Changed(holds);
     }
-    let written = write(&Held { path: change.path.clone(), text: change.before.clone() });
+    let written = put_back(&Held { path: change.path.clone(), text: change.before.clone() });
     written.map_or_else(TakenBack::Failed, |()| TakenBack::Done)
 }
 
@@ -259,6 +258,12 @@ mod tests {
         set("10", "0");
         assert_eq!(became(&mut applied), ["Done", "Done"]);
         assert_eq!(fs::read_to_string(&bytes).unwrap(), "4096\n");
+        // A plan with both: what was written last is in force, and noted so.
+        let mut applied = Applied::default();
+        applied.add(&[held(&ratio, "20"), held(&bytes, "0")], &[held(&bytes, "8192"), held(&ratio, "10")]);
+        let noted: Vec<(&Path, &str)> =
+            applied.changes().iter().map(|change| (&*change.path, &*change.wrote)).collect();
+        assert_eq!(noted, [(&*ratio, "10")]);
     }
 
     #[test]

@@ -177,10 +177,10 @@ impl Settings {
         }
     }
 
-    /// What is written in place of `setting`, where that says that its twin is in force: what the twin held before.
+    /// What is written in place of `setting`, where that says that its twin is in force: what the twin held before, if it was.
     fn in_force(&self, setting: &Held) -> Option<&Held> {
         let twin = twins::twin_of(&setting.path).filter(|_| twins::is_others(setting))?;
-        self.before.iter().find(|held| held.path == twin)
+        self.before.iter().find(|held| held.path == twin && held.text != "0")
     }
 
     /// What the files held, with those that are written with them.
@@ -223,11 +223,12 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
     line.split_ascii_whitespace()
 }
 
+/// Writes what a file held before; one whose twin was in force is as it was once that is written.
+fn put_back(held: &Held) -> Result<(), SettingsError> {
+    if twins::is_others(held) { Ok(()) } else { write(held) }
+}
+
 fn write(held: &Held) -> Result<(), SettingsError> {
-    if twins::is_others(held) {
-        // It comes with the other.
-        return Ok(());
-    }
     // No file is made where there is none, and one write has it all: the kernel takes each write as a whole.
     let file = fs::OpenOptions::new().write(true).truncate(true).open(&held.path);
     let written =
@@ -237,5 +238,5 @@ fn write(held: &Held) -> Result<(), SettingsError> {
 
 /// Writes all that can be; the first error, if there is one.
 fn write_back(held: &[Held]) -> Result<(), SettingsError> {
-    held.iter().map(write).fold(Ok(()), Result::and)
+    held.iter().map(put_back).fold(Ok(()), Result::and)
 }

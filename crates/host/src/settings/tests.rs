@@ -136,3 +136,25 @@ fn files_that_are_missing_or_not_written_are_said() {
     assert_eq!(house.text("reserve"), "256\t256\t32\n");
     assert!(house.journal().exists());
 }
+
+#[test]
+fn a_file_in_bytes_is_made_0_by_the_other_if_that_was_in_force() {
+    let house = House::new();
+    let set = |in_parts: &str, in_bytes: &str| {
+        fs::write(house.file("dirty_ratio"), in_parts).unwrap();
+        fs::write(house.file("dirty_bytes"), in_bytes).unwrap();
+        Settings::keep(house.journal(), &[house.file("dirty_bytes")]).unwrap()
+    };
+    let settings = set("20\n", "0\n");
+    fs::write(house.file("dirty_ratio"), "0\n").unwrap();
+    settings.write(&house.held("dirty_bytes", "0")).unwrap();
+    assert_eq!(house.text("dirty_ratio"), "20\n");
+    settings.put_back().unwrap();
+    // A ratio of 0 was not: it would hold up whoever writes. The kernel refuses what is written instead.
+    let settings = set("0\n", "4096\n");
+    fs::write(house.file("dirty_ratio"), "7\n").unwrap();
+    settings.write(&house.held("dirty_bytes", "0")).unwrap();
+    assert_eq!((house.text("dirty_ratio").as_str(), house.text("dirty_bytes").as_str()), ("7\n", "0\n"));
+    settings.put_back().unwrap();
+    assert_eq!(house.text("dirty_bytes"), "4096\n");
+}

@@ -1,6 +1,7 @@
 //! Files of one setting in two units: writing one makes the other read 0. The one in bytes does not take its own 0, so what was there
 //! comes back by the other, and what is kept of one is kept of both.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::{Held, SettingsError, current};
@@ -14,39 +15,41 @@ const TWINS: [(&str, &str); 3] = [
 
 /// The file beside `path` that is written with it; `None` of most.
 pub(super) fn twin_of(path: &Path) -> Option<PathBuf> {
-    let name = path.file_name()?.to_str()?;
-    let twin = TWINS.iter().find_map(|(part, size)| match name {
-        _ if name == *part => Some(size),
-        _ if name == *size => Some(part),
+    let is = |name: &str| path.file_name().is_some_and(|file| file == name);
+    let other = |(part, size): &(&'static str, &'static str)| match (is(part), is(size)) {
+        (true, _) => Some(*size),
+        (_, true) => Some(*part),
         _ => None,
-    });
+    };
+    let twin = TWINS.iter().find_map(other);
     twin.map(|twin| path.with_file_name(twin))
+}
+
+fn is_in_bytes(path: &Path) -> bool {
+    TWINS.iter().any(|(_, size)| path.file_name().is_some_and(|file| file == *size))
 }
 
 /// Whether it says that its twin is in force: the file in bytes at 0.
 pub(super) fn is_others(held: &Held) -> bool {
-    let name = held.path.file_name().and_then(|name| name.to_str());
-    held.text.trim() == "0" && TWINS.iter().any(|(_, size)| name == Some(size))
+    held.text.trim() == "0" && is_in_bytes(&held.path)
 }
 
-/// What the twin of `written` holds from then on, where `before` has it.
-pub(super) fn displaced(written: &Held, before: &[Held]) -> Option<Held> {
-    let twin = twin_of(&written.path).filter(|_| !is_others(written))?;
-    before.iter().find(|held| held.path == twin).map(|_| Held { path: twin, text: "0".into() })
+/// What each of `written` has both files hold, one after the other.
+pub(super) fn with_displaced(written: &[Held]) -> impl Iterator<Item = Held> {
+    let displaced = |held: &Held| twin_of(&held.path).map(|path| Held { path, text: "0".into() });
+    written
+        .iter()
+        .flat_map(move |held| [Some(held.clone()), displaced(held).filter(|_| !is_others(held))])
+        .flatten()
 }
 
 /// What `paths` hold, and their twins where there are any: of two the one in bytes comes last, and so wins where all are written.
 pub(super) fn held_with_twins(paths: &[PathBuf]) -> Result<Vec<Held>, SettingsError> {
-    let mut all: Vec<PathBuf> = vec![];
     let twins = paths.iter().filter_map(|path| twin_of(path)).filter(|twin| twin.exists());
-    let both = paths.iter().cloned().chain(twins);
-    let (sizes, parts): (Vec<PathBuf>, Vec<PathBuf>) = both
-        .partition(|path| TWINS.iter().any(|(_, size)| path.file_name().is_some_and(|name| name == *size)));
-    for path in parts.into_iter().chain(sizes) {
-        if !all.contains(&path) {
-            all.push(path);
-        }
-    }
+    let mut all: Vec<PathBuf> = paths.iter().cloned().chain(twins).collect();
+    all.sort_by_key(|path| is_in_bytes(path));
+    let mut seen = BTreeSet::new();
+    all.retain(|path| seen.insert(path.clone()));
     all.into_iter().map(|path| Ok(Held { text: current(&path)?, path })).collect()
 }
 
