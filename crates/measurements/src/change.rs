@@ -1,7 +1,7 @@
 //! Means over seeds, and what differs between two variants beyond what the seeds make of it.
 
 use super::comparison::Better;
-use super::document::{FAILED_ALLOCATIONS, Mean, Run};
+use super::document::{FAILED_ALLOCATIONS, Mean, OOM_KILL, Run};
 use super::group::{Group, groups};
 use super::statistics::{Moments, Sample};
 
@@ -121,7 +121,7 @@ pub fn changes(base: &Group<'_>, other: &Group<'_>) -> Vec<Change> {
     all
 }
 
-/// How many groups' tasks were killed for want of memory.
+/// How many groups' tasks, and other programs, were killed for want of memory.
 const KILLED: &str = "killed";
 
 /// What of a run is told even where another ended early.
@@ -183,9 +183,9 @@ fn of_program(run: &Run, add: &mut dyn FnMut(String, &'static str, Option<Better
     add(KILLED.into(), "count", lower, killed(run) as f64);
 }
 
-/// Groups whose tasks were killed.
+/// Groups whose tasks were killed, and who was killed besides.
 fn killed(run: &Run) -> u64 {
-    run.cgroups.iter().filter(|group| group.killed_ns.is_some()).count() as u64
+    run.cgroups.iter().filter(|group| group.killed_ns.is_some()).count() as u64 + run.counter(OOM_KILL)
 }
 
 /// The figures of a run that have means, each with its value.
@@ -231,7 +231,7 @@ pub fn figures(run: &Run) -> Vec<(Figure, f64)> {
         add(format!("lock.{class}.wait_ns"), "ns", Some(Better::Lower), lock.wait_ns as f64);
         add(format!("lock.{class}.wait_max_ns"), "ns", Some(Better::Lower), lock.wait_max_ns as f64);
     }
-    // Who is killed in a group was so for a charge that failed: a search does not win by that.
+    // Who is killed got less than it asked for: a search does not win by that.
     let failed = run.omissions.get(FAILED_ALLOCATIONS).copied().unwrap_or(0) + killed(run);
     add(FAILED_ALLOCATIONS.into(), "count", Some(Better::Lower), failed as f64);
     all

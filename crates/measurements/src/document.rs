@@ -241,6 +241,9 @@ impl ProgramUse {
 /// The omission of changes that were to come after the end of a run.
 pub const CHANGES_NOT_REACHED: &str = "changes_not_reached";
 
+/// The counter of programs that were killed, as vmstat has it; those whose group was full are told with their group.
+pub const OOM_KILL: &str = "oom_kill";
+
 /// The omission of allocations for which there was no page.
 pub const FAILED_ALLOCATIONS: &str = "failed_allocations";
 

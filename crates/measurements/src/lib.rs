@@ -39,8 +39,9 @@ pub use change::{Change, Figure, Told, changes, figures, means};
 pub use checked::{BoundCheck, check_bounds};
 pub use comparison::{Better, Comparison, ComparisonTable, Metric, MetricRow, compare};
 pub use document::{
-    CHANGES_NOT_REACHED, Document, FAILED_ALLOCATIONS, KnobValue, LockStat, Mean, Memory, Moved, ProgramUse,
-    REQUESTS_WITHOUT_A_PAGE, ReadError, Run, SCHEMA_VERSION, Throughput, Versioned, least_confidence,
+    CHANGES_NOT_REACHED, Document, FAILED_ALLOCATIONS, KnobValue, LockStat, Mean, Memory, Moved, OOM_KILL,
+    ProgramUse, REQUESTS_WITHOUT_A_PAGE, ReadError, Run, SCHEMA_VERSION, Throughput, Versioned,
+    least_confidence,
 };
 pub use experiment::{
     Account, Explanation, HistogramPair, NotCompared, Part, SweepMetric, SweepTable, Verdict,

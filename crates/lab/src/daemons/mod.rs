@@ -41,7 +41,7 @@ fn start_working(sim: &Sim, stage: &Rc<Stage>) {
     }
 }
 
-/// Those that never start where no file is written to, no huge fault fails and nothing is in pieces.
+/// Those that never start where no file is written to, no huge fault fails, nothing is in pieces and nobody is to be killed.
 fn start_waiting(sim: &Sim, stage: &Rc<Stage>) {
     start_when_woken(sim, stage, Daemon::Flusher, "flusher", |stage| flusher::run(stage));
     start_when_woken(sim, stage, Daemon::ZswapShrinker, "zswap-shrink", |stage| zswap_shrinker(stage));

@@ -6,7 +6,7 @@ use super::plan::{Change, Plan, Variant};
 use super::source::Source;
 use crate::drive::figures::{self, About};
 use crate::evidence::{self, Checked, Table};
-use crate::measurements::{CHANGES_NOT_REACHED, ProgramUse, RecordingCounts, Run};
+use crate::measurements::{CHANGES_NOT_REACHED, OOM_KILL, ProgramUse, RecordingCounts, Run};
 use crate::reach::Refusal;
 use crate::stage::{Setup, Stage};
 use crate::workloads::Workload;
@@ -125,6 +125,13 @@ fn about_memory(stage: &Stage, run: &Run, source: &Source) -> Vec<String> {
                 ns as f64 / 1e9
             ));
         }
+    }
+    let killed = run.counter(OOM_KILL);
+    if killed > 0 {
+        notes.push(format!(
+            "{} killed by kswapd: nothing was left alone for lru_gen.min_ttl_ms",
+            if killed == 1 { "one copy was".to_owned() } else { format!("{killed} copies were") }
+        ));
     }
     if run.program.is_some() && stage.is_short_of_memory() {
         notes.push(about_uses(source));

@@ -65,7 +65,7 @@ impl Player {
         }
     }
 
-    /// kswapd asked for it, not whoever runs: the largest of all goes, but not in place of who asks.
+    /// The largest process of all goes where kswapd has asked for it, whoever runs.
     pub(super) fn kill_for_kswapd(&mut self, process: &Process) -> Result<(), Stop> {
         if !self.machine.daemons.take_kill() {
             return Ok(());

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
 use mm::vm::{AddressSpace, File, HugePages};
-use mm::{Cpu, GroupId, Machine, Nanos};
+use mm::{Cpu, GroupEvent, GroupId, Machine, Nanos};
 use sim::{SimMachine, TaskSpec, WaitQueue};
 
 use super::balance::Balance;
@@ -15,6 +15,7 @@ use super::player::Player;
 use super::process::{Memory, Process};
 use super::uses::Uses;
 use super::walks::WalkPrices;
+use crate::measurements::OOM_KILL;
 use crate::program::{Begins, Program, SignalId};
 use crate::recorded::TaskRef;
 use crate::stage::{Random, Stage};
@@ -63,7 +64,7 @@ pub(super) struct Copy {
     /// Tasks that are not through with this pass.
     running: Cell<u32>,
     pass: Cell<u32>,
-    /// Nothing could be freed for one of its tasks, and all of them end.
+    /// Nothing could be freed for one of its tasks, or kswapd asked for it, and all of them end.
     killed: Cell<bool>,
     /// Of the processes that ended in this pass.
     largest: RefCell<Largest>,
@@ -156,27 +157,33 @@ impl Copy {
         &self.play.stage
     }
 
-    /// Nothing more can be freed within the limits of its cgroup: all tasks end, as where `memory.oom.group` is 1. Who waits for
-    /// another is woken.
+    /// Nothing more can be freed within the limits of its cgroup: all tasks end, as where `memory.oom.group` is 1.
     pub(super) fn kill(&self) {
-        if self.killed.replace(true) {
-            return;
-        }
-        let stage = self.stage();
-        stage.group_is_killed(self.play.group);
-        for queue in std::mem::take(&mut *self.awaited.borrow_mut()).into_values() {
-            stage.machine().notify_all(&queue);
+        if self.ends_early() {
+            self.stage().group_is_killed(self.play.group);
         }
     }
 
-    /// kswapd asks for it: it is killed as where nothing more can be freed. Returns when its tasks have ended.
+    /// kswapd asks for it: all tasks end. Returns when they have.
     pub(super) fn kill_for_kswapd(&self) {
         let stage = self.stage();
-        self.kill();
-        stage.tally.note("oom_kill", 1);
+        if !self.ends_early() {
+            return;
+        }
+        stage.tally.note(OOM_KILL, 1);
+        stage.mm.memcg().count(self.play.group, GroupEvent::OomKill);
         while self.running.get() > 0 {
             stage.machine().sleep(LOOKS_EVERY);
         }
+    }
+
+    /// All tasks end at their next step; who waits for another is woken. Says whether that is new.
+    fn ends_early(&self) -> bool {
+        let is_new = !self.killed.replace(true);
+        for queue in std::mem::take(&mut *self.awaited.borrow_mut()).into_values() {
+            self.stage().machine().notify_all(&queue);
+        }
+        is_new
     }
 
     /// Pages that it has, in memory and in swap, and its page tables; shared ones in each of its processes.

@@ -6,7 +6,7 @@ use mm::vm::{Touch, Vpn, ZeroPages};
 use mm::{Knob, Policy};
 use sim::{Figure, FigureKind, Profile};
 
-use crate::measurements::{KnobOutcome, Run};
+use crate::measurements::{KnobOutcome, Run, figures};
 use crate::program::{
     Begins, Call, Company, Doing, MapCall, PageRange, Program, SignalId, Step, TaskProgram, UsedLook,
     UsedPeriod, Walked, WalkedFrom,
@@ -152,8 +152,14 @@ fn the_largest_recording_goes_where_nothing_is_left_alone_for_long_enough() {
         replay(&Source::Program(program("one")), &plan, &Variant::from(knobs)).unwrap()
     };
     let (without, with) = (run(0), run(60_000));
+    let killed = with.counter("oom_kill");
     assert_eq!(without.counter("oom_kill"), 0);
-    assert!((1..12).contains(&with.counter("oom_kill")), "{}", with.counter("oom_kill"));
+    assert!((1..12).contains(&killed), "{killed}");
+    let told = |run: &Run| run.notes.iter().any(|note| note.contains("killed by kswapd"));
+    assert!(told(&with) && !told(&without), "{:?}", with.notes);
+    // Whoever is killed is done sooner, and better in nothing.
+    let of_killed = |run: &Run| figures(run).into_iter().find(|(figure, _)| figure.name == "killed");
+    assert_eq!(of_killed(&with).map(|(_, value)| value), Some(killed as f64));
 }
 
 /// What looks by page have found is what comes back: the pages that went first, or none.
