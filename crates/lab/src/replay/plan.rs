@@ -148,10 +148,14 @@ impl Plan {
         let all =
             |setting: &Setting| setting.values.iter().map(|value| (setting.knob, *value)).collect::<Vec<_>>();
         let later = self.changes.iter().map(|change| (change.knob, change.value));
-        let set: Vec<(Knob, u64)> = self.settings.iter().flat_map(all).chain(later).collect();
+        let mut set: Vec<(Knob, u64)> = self.settings.iter().flat_map(all).chain(later).collect();
+        // Where nobody sets it, a replay has it as the recorded kernel was built.
+        let built = source.built_otherwise(&self.policy).into_iter();
+        set.extend(built.filter(|(knob, _)| self.knobs_set().all(|set| set != *knob)));
         let topology = self.profile.topology();
         let brings = source.brings();
         let mut refused = refusals(&Where { brings, topology: &topology, policy: &self.policy, set: &set });
+        refused.retain(|refusal| self.knobs_set().any(|set| set == refusal.knob));
         refused.extend(unknown::without_huge_pages(source, &set));
         refused.extend(too_late(self.changes.iter().map(|change| change.knob), &stage::AT_START));
         refused

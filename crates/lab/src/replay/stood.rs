@@ -108,6 +108,29 @@ mod tests {
         assert_eq!(otherwise(&plan, &source()), [], "nothing is left to tell");
     }
 
+    /// What stood is no setting, and is refused nothing; but what is set needs what stands.
+    #[test]
+    fn what_needs_generations_is_refused_where_the_recorded_kernel_had_none() {
+        let surroundings = Surroundings {
+            kernel: "6.18.44".into(),
+            unrecorded: vec![(Knob::LruGenEnabled, 0)],
+            ..Surroundings::default()
+        };
+        let source = Source::Program(Arc::new(Program { surroundings, ..Program::default() }));
+        let refused = |policy: &str, settings: &[(Knob, u64)]| {
+            let machine = Profile::load("kvm-genoa-2c").unwrap();
+            let settings =
+                settings.iter().map(|(knob, value)| Setting::of_all(*knob, vec![*value])).collect();
+            let plan = Plan { settings, ..Plan::new(machine, Policy::parse(policy).unwrap()) };
+            plan.refusals(&source).into_iter().map(|refusal| refusal.knob).collect::<Vec<_>>()
+        };
+        let ttl = (Knob::LruGenMinTtlMs, 1000);
+        assert_eq!(refused("linux-6.18", &[]), []);
+        assert_eq!(refused("linux-6.18", &[ttl]), [Knob::LruGenMinTtlMs]);
+        assert_eq!(refused("linux-6.18", &[(Knob::LruGenEnabled, 7), ttl]), []);
+        assert_eq!(refused("linux-6.12", &[ttl]), [], "as distributions build it");
+    }
+
     #[test]
     fn who_did_not_ask_is_told_what_stood() {
         let stood = [(Knob::WatermarkScaleFactor, 200), (Knob::TransparentHugepage, 2)];
