@@ -1,6 +1,7 @@
 //! `--machine this`: a profile of the machine at hand. It is measured once and kept in the user's cache directory, under
 //! a name that stands for the CPUs' model, the kernel and the topology; another of these is another machine.
 
+use std::cell::OnceCell;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -8,7 +9,7 @@ use std::{env, fs};
 use host::probe::Hardware;
 use sim::Profile;
 use sim::profile::digest;
-use trace::Meta;
+use trace::{Meta, Reader};
 
 use crate::args::Global;
 use crate::common::{Failure, machine, note};
@@ -16,6 +17,9 @@ use crate::progress::Bar;
 
 /// What the machine at hand is called where a machine is asked for.
 pub(crate) const THIS: &str = "this";
+
+/// What stands for a machine that is not known, or not yet.
+pub(crate) const STAND_IN: &str = "kvm-genoa-2c";
 
 /// The first words of a kept profile. Whatever changes what a probe measures or a profile holds raises the number.
 const HEADER: &str = "# freehold machine cache 2";
@@ -39,6 +43,43 @@ pub(crate) fn machine_or_this(global: &Global, name: &str) -> Result<Profile, Fa
         note(global, &format!("this machine: {line}"));
     }
     Ok(this.profile)
+}
+
+/// The machines that a command names. The one at hand is measured when it is first needed, and once.
+pub(crate) struct Machines<'a> {
+    global: &'a Global,
+    names: &'a [String],
+    this: OnceCell<Profile>,
+}
+
+impl<'a> Machines<'a> {
+    pub(crate) fn new(global: &'a Global, names: &'a [String]) -> Self {
+        Self { global, names, this: OnceCell::new() }
+    }
+
+    /// All of them.
+    pub(crate) fn profiles(&self) -> Result<Vec<Profile>, Failure> {
+        self.names.iter().map(|name| if name == THIS { self.this() } else { machine(name) }).collect()
+    }
+
+    /// What stands for the machine that made the recording at `path`: the one at hand, if that is named and made it. What is kept of it is not
+    /// looked at where it is not named: a result would depend on that.
+    pub(crate) fn that_made(&self, path: &Path) -> Result<Profile, Failure> {
+        let is_named = self.names.iter().any(|name| name == THIS);
+        if is_named && Reader::open(path).is_ok_and(|reader| is_of_here(reader.meta())) {
+            self.this()
+        } else {
+            machine(STAND_IN)
+        }
+    }
+
+    fn this(&self) -> Result<Profile, Failure> {
+        if let Some(this) = self.this.get() {
+            return Ok(this.clone());
+        }
+        let this = machine_or_this(self.global, THIS)?;
+        Ok(self.this.get_or_init(|| this).clone())
+    }
 }
 
 /// This machine: as it was measured before, or measured now. A note says which, and where the profile lies.
@@ -98,7 +139,7 @@ fn key() -> String {
 }
 
 /// Whether a recording's `meta` is of this machine and its kernel.
-pub(crate) fn made_here(meta: &Meta) -> bool {
+fn is_of_here(meta: &Meta) -> bool {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let model = Hardware::this().model;
     !model.is_empty() && meta.cpu_model == model && meta.kernel == release.trim()
@@ -151,10 +192,10 @@ mod tests {
     fn a_recording_is_of_here_by_its_cpu_and_kernel() {
         let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap().trim().to_owned();
         let here = Meta { cpu_model: Hardware::this().model, kernel, ..Meta::default() };
-        assert!(here.cpu_model.is_empty() || made_here(&here));
-        assert!(!made_here(&Meta { kernel: "6.1.0".into(), ..here.clone() }));
-        assert!(!made_here(&Meta { cpu_model: "another".into(), ..here }));
-        assert!(!made_here(&Meta::default()));
+        assert!(here.cpu_model.is_empty() || is_of_here(&here));
+        assert!(!is_of_here(&Meta { kernel: "6.1.0".into(), ..here.clone() }));
+        assert!(!is_of_here(&Meta { cpu_model: "another".into(), ..here }));
+        assert!(!is_of_here(&Meta::default()));
     }
 
     #[test]

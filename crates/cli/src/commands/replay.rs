@@ -20,11 +20,9 @@ use crate::args::{Global, Replay};
 use crate::common::{CommandVerdict, Failure, Texts, answer, command_line, knob, machine, policy, recording};
 use crate::fail_if;
 use crate::progress::Bar;
-use crate::this_machine::{THIS, machine_or_this, made_here};
+use crate::this_machine::{Machines, STAND_IN, THIS};
 
 const NOTHING: &str = "holds no event of the recorded tasks, so there is nothing to replay";
-/// Of a machine that is not known, or not yet.
-const STAND_IN: &str = "kvm-genoa-2c";
 
 pub(crate) fn run(global: &Global, options: &Replay) -> Result<CommandVerdict, Failure> {
     let draft = draft(global, options)?;
@@ -33,19 +31,12 @@ pub(crate) fn run(global: &Global, options: &Replay) -> Result<CommandVerdict, F
     for name in options.machine.iter().filter(|name| *name != THIS) {
         plan(&draft, options, machine(name)?)?;
     }
-    let mut sources = options.file.iter().map(|file| source(options, file)).collect::<Result<Vec<_>, _>>()?;
-    Source::together(sources.clone()).map_err(Failure)?;
-    let profiles: Vec<Profile> =
-        options.machine.iter().map(|name| machine_or_this(global, name)).collect::<Result<_, _>>()?;
-    let hosts = options.file.iter().map(|file| host(file, &profiles)).collect::<Result<Vec<_>, _>>()?;
-    let read = if options.events { Source::read_events } else { Source::read };
-    for ((file, host), source) in options.file.iter().zip(&hosts).zip(&mut sources) {
-        if host.name() == THIS {
-            *source = read_again(file, host, read)?;
-        }
-    }
+    let machines = Machines::new(global, &options.machine);
+    let hosts = options.file.iter().map(|file| machines.that_made(file)).collect::<Result<Vec<_>, _>>()?;
+    let sources = options.file.iter().zip(&hosts).map(|(file, host)| source(options, file, host));
+    let sources = sources.collect::<Result<Vec<_>, _>>()?;
     let workload = Source::together(sources.clone()).map_err(Failure)?;
-    let plans = profiles.into_iter().map(|profile| plan(&draft, options, profile));
+    let plans = machines.profiles()?.into_iter().map(|profile| plan(&draft, options, profile));
     let mut plans = plans.collect::<Result<Vec<_>, _>>()?;
     named_once(&plans)?;
     if options.as_recorded {
@@ -145,8 +136,8 @@ fn name_of(path: &Path) -> String {
 }
 
 /// What is replayed of a recording.
-fn source(options: &Replay, file: &Path) -> Result<Source, Failure> {
-    let source = if options.events { read(file, Source::read_events) } else { workload(file) }?;
+fn source(options: &Replay, file: &Path, host: &Profile) -> Result<Source, Failure> {
+    let source = if options.events { read(file, host, Source::read_events) } else { workload(file, host) }?;
     let is_placed = !options.mems.is_empty()
         || !options.mempolicy.is_empty()
         || options.cpus.iter().any(|cpus| cpus.ends_with("recorded"));
@@ -157,51 +148,28 @@ fn source(options: &Replay, file: &Path) -> Result<Source, Failure> {
     Ok(source)
 }
 
-/// What stands for the machine that made the recording at `path`: this one, where it is one of `profiles` and made it.
-pub(crate) fn host(path: &Path, profiles: &[Profile]) -> Result<Profile, Failure> {
-    match profiles.iter().find(|profile| profile.name() == THIS) {
-        Some(this) if Reader::open(path).is_ok_and(|reader| made_here(reader.meta())) => Ok(this.clone()),
-        _ => machine(STAND_IN),
-    }
-}
-
-/// The workload that a recording is, with what recording cost taken out of it, as on the stand-in.
-pub(crate) fn workload(path: &Path) -> Result<Source, Failure> {
-    read(path, Source::read)
-}
-
-/// The same once more, as on `host`. What is wrong with the recording has been said.
-pub(crate) fn read_again(path: &Path, host: &Profile, read: ReadSource) -> Result<Source, Failure> {
-    let at = |error| Failure::at(path, error);
-    read(&mut Reader::open(path).map_err(at)?, &name_of(path), host).map_err(at)
+/// The workload that a recording is, with what recording cost on `host` taken out of it.
+pub(crate) fn workload(path: &Path, host: &Profile) -> Result<Source, Failure> {
+    read(path, host, Source::read)
 }
 
 /// The same, with its shortened forms.
-pub(crate) fn recorded(path: &Path) -> Result<Recorded, Failure> {
-    forms(path, &mut recording(path)?, &machine(STAND_IN)?)
-}
-
-/// The same once more, as on `host`.
-pub(crate) fn recorded_again(path: &Path, host: &Profile) -> Result<Recorded, Failure> {
-    forms(path, &mut Reader::open(path).map_err(|error| Failure::at(path, error))?, host)
-}
-
-fn forms(path: &Path, reader: &mut Reader<File>, host: &Profile) -> Result<Recorded, Failure> {
+pub(crate) fn recorded(path: &Path, host: &Profile) -> Result<Recorded, Failure> {
     let at = |error: &dyn Display| Failure::at(path, error);
     let content = digest(fs::read(path).map_err(|error| at(&error))?);
-    let recorded = Recorded::read(reader, &name_of(path), host, content);
+    let recorded = Recorded::read(&mut recording(path)?, &name_of(path), host, content);
     let recorded = recorded.map_err(|error| at(&error))?;
     if recorded.whole().is_empty() { Err(at(&NOTHING)) } else { Ok(recorded) }
 }
 
-/// How a recording is read.
-type ReadSource = fn(&mut Reader<File>, &str, &Profile) -> Result<Source, ReadError>;
-
 /// Reads the recording at `path` by `read`.
-fn read(path: &Path, read: ReadSource) -> Result<Source, Failure> {
+fn read(
+    path: &Path,
+    host: &Profile,
+    read: fn(&mut Reader<File>, &str, &Profile) -> Result<Source, ReadError>,
+) -> Result<Source, Failure> {
     let mut reader = recording(path)?;
-    let workload =
-        read(&mut reader, &name_of(path), &machine(STAND_IN)?).map_err(|error| Failure::at(path, error))?;
+    let workload = read(&mut reader, &name_of(path), host).map_err(|error| Failure::at(path, error))?;
     if workload.is_empty() {
         return Err(Failure::at(path, NOTHING));
     }

@@ -9,16 +9,15 @@ use lab::subject::AskedError;
 use lab::tune::{Answer, Journal, KnobChoice, Method, Prepared, Question, Terms, Workload};
 use report::Style;
 use report::nearest::no_question;
-use sim::Profile;
 use sim::profile::digest;
 
 use super::ask_tell;
-use super::replay::{host, recorded, recorded_again};
+use super::replay::recorded;
 use super::subject::experiment_of;
 use crate::args::{Global, Tune};
 use crate::common::{CommandVerdict, Failure, command_line, knob, machine, note, present};
 use crate::progress::Bar;
-use crate::this_machine::{THIS, machine_or_this};
+use crate::this_machine::{Machines, THIS};
 
 pub(crate) fn run(global: &Global, options: &Tune) -> Result<CommandVerdict, Failure> {
     let questions = questions(global, options)?;
@@ -127,33 +126,22 @@ fn questions(global: &Global, options: &Tune) -> Result<Vec<Question>, Failure> 
     for name in options.machine.iter().filter(|name| *name != THIS) {
         machine(name)?;
     }
-    let searched = searched(&options.what)?;
-    terms.check(&searched).map_err(said)?;
-    let also = options.also.iter().map(|what| self::searched(what)).collect::<Result<Vec<_>, _>>()?;
-    let is_own = options.machine.is_empty() && matches!(searched, Workload::Experiment(_));
     let this = [THIS.to_owned()];
-    let names = if options.machine.is_empty() && !is_own { &this[..] } else { &options.machine };
-    let machines = names.iter().map(|name| machine_or_this(global, name)).collect::<Result<Vec<_>, _>>()?;
-    let searched = on_its_host(searched, &options.what, &machines)?;
-    let also = also.into_iter().zip(&options.also).map(|(other, what)| on_its_host(other, what, &machines));
+    let machines = Machines::new(global, if options.machine.is_empty() { &this } else { &options.machine });
+    let searched = searched(&options.what, &machines)?;
+    terms.check(&searched).map_err(said)?;
+    let also = options.also.iter().map(|what| self::searched(what, &machines));
     let also = also.collect::<Result<Vec<_>, _>>()?;
-    terms.questions(&searched, &machines, &also).map_err(said)
-}
-
-/// A recording that was made here is read with what things cost here, where that is one of `machines`.
-fn on_its_host(searched: Workload, what: &str, machines: &[Profile]) -> Result<Workload, Failure> {
-    let path = Path::new(what);
-    if matches!(searched, Workload::Experiment(_)) {
-        return Ok(searched);
-    }
-    let host = host(path, machines)?;
-    if host.name() == THIS { recorded_again(path, &host).map(Workload::Recording) } else { Ok(searched) }
+    let is_own = options.machine.is_empty() && matches!(searched, Workload::Experiment(_));
+    let profiles = if is_own { vec![] } else { machines.profiles()? };
+    terms.questions(&searched, &profiles, &also).map_err(said)
 }
 
 /// The recording or experiment called so.
-fn searched(what: &str) -> Result<Workload, Failure> {
+fn searched(what: &str, machines: &Machines<'_>) -> Result<Workload, Failure> {
     if let Some(experiment) = experiment_of(what)? {
         return Ok(Workload::Experiment(Box::new(experiment)));
     }
-    recorded(Path::new(what)).map(Workload::Recording)
+    let path = Path::new(what);
+    recorded(path, &machines.that_made(path)?).map(Workload::Recording)
 }

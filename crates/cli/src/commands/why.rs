@@ -4,17 +4,17 @@
 use std::path::Path;
 
 use lab::measurements::Document;
-use lab::replay::{Setting, Source, parse_settings_of_all};
+use lab::replay::{Setting, parse_settings_of_all};
 use lab::subject::AskedError;
 use lab::why::{Answer, Asked, Question, explain};
 use report::nearest::no_question;
 
-use super::replay::{host, read_again, workload};
+use super::replay::workload;
 use super::subject::experiment_of;
 use crate::args::{Global, Why};
 use crate::common::{CommandVerdict, Failure, Texts, answer, command_line, knob, machine};
 use crate::progress::Bar;
-use crate::this_machine::{THIS, machine_or_this};
+use crate::this_machine::{Machines, THIS, machine_or_this};
 
 pub(crate) fn run(global: &Global, options: &Why) -> Result<CommandVerdict, Failure> {
     let settings = knob(parse_settings_of_all(&options.set))?;
@@ -65,9 +65,9 @@ fn question(global: &Global, options: &Why, settings: &[Setting]) -> Result<Ques
         machine(name)?;
     }
     let path = Path::new(&options.what);
-    let source = workload(path)?;
-    let profile = machine_or_this(global, name)?;
-    let host = host(path, std::slice::from_ref(&profile))?;
-    let source = if host.name() == THIS { read_again(path, &host, Source::read)? } else { source };
+    let names = [name.to_owned()];
+    let machines = Machines::new(global, &names);
+    let source = workload(path, &machines.that_made(path)?)?;
+    let profile = machines.profiles()?.remove(0);
     asked.of_recording(source, profile).map_err(said)
 }
