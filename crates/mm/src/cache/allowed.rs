@@ -7,16 +7,15 @@ use crate::rules::knobs::Knob;
 
 /// Two knobs of one bound: the one in bytes counts where it is not 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Bound {
+struct Bound {
     bytes: Knob,
     ratio: Knob,
 }
 
 /// Above this, who writes waits.
-pub(super) const WRITERS: Bound = Bound { bytes: Knob::DirtyBytes, ratio: Knob::DirtyRatio };
+const WRITERS: Bound = Bound { bytes: Knob::DirtyBytes, ratio: Knob::DirtyRatio };
 /// Above this the flusher writes unasked.
-pub(super) const FLUSHER: Bound =
-    Bound { bytes: Knob::DirtyBackgroundBytes, ratio: Knob::DirtyBackgroundRatio };
+const FLUSHER: Bound = Bound { bytes: Knob::DirtyBackgroundBytes, ratio: Knob::DirtyBackgroundRatio };
 
 /// What the flusher begins at, in pages, where `own` is its bound and `writers` that of writers: below theirs in any case.
 const fn before_writers(own: u64, writers: u64) -> u64 {

@@ -8,7 +8,7 @@
 //!
 //! `file` finds, adds and removes pages, `leave` removes them though memory is not short; `swapped` sends those of files in memory to swap and brings
 //! them back, by what `slot` says of slots; `folio` is what of them lies in one block, `shared` the same of files in memory, and `gather` puts one in the place of many; `write` is
-//! write calls; `reader` decides what is read besides what was asked for, and `readahead` brings it in; `writeback` counts dirty ones, makes who dirties too many wait, and hands them to
+//! write calls; `reader` decides what is read besides what was asked for, and `readahead` brings it in; `writeback` counts dirty ones, makes who dirties more than `allowed` says wait, and hands them to
 //! whoever plays the disk.
 
 mod allowed;
