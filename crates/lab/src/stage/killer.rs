@@ -3,7 +3,10 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use mm::{GroupEvent, GroupId};
+
 use super::Stage;
+use crate::measurements::OOM_KILL;
 
 /// How the largest program is killed; nothing where there are no programs.
 #[derive(Default)]
@@ -21,5 +24,11 @@ impl Stage {
         if let Some(kill) = kill {
             kill();
         }
+    }
+
+    /// A program of `group` is killed for want of memory: counted for its group, and in the run.
+    pub(crate) fn count_kill(&self, group: GroupId) {
+        self.mm.memcg().count(group, GroupEvent::OomKill);
+        self.tally.note(OOM_KILL, 1);
     }
 }

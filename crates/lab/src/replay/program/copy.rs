@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
 use mm::vm::{AddressSpace, File, HugePages};
-use mm::{Cpu, GroupEvent, GroupId, Machine, Nanos};
+use mm::{Cpu, GroupId, Machine, Nanos};
 use sim::{SimMachine, TaskSpec, WaitQueue};
 
 use super::balance::Balance;
@@ -15,7 +15,6 @@ use super::player::Player;
 use super::process::{Memory, Process};
 use super::uses::Uses;
 use super::walks::WalkPrices;
-use crate::measurements::OOM_KILL;
 use crate::program::{Begins, Program, SignalId};
 use crate::recorded::TaskRef;
 use crate::stage::{Random, Stage};
@@ -170,8 +169,7 @@ impl Copy {
         if !self.ends_early() {
             return;
         }
-        stage.tally.note(OOM_KILL, 1);
-        stage.mm.memcg().count(self.play.group, GroupEvent::OomKill);
+        stage.count_kill(self.play.group);
         while self.running.get() > 0 {
             stage.machine().sleep(LOOKS_EVERY);
         }

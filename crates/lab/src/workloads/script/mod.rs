@@ -26,7 +26,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use mm::policy::Mechanism;
-use mm::{Machine, Nanos};
+use mm::{GroupEvent, Machine, Nanos};
 use serde::Deserialize;
 use sim::{Sim, TaskSpec};
 
@@ -173,7 +173,7 @@ impl Workload for Script {
         }
         stage.disk.set_speed(self.disk.mb_per_second);
         stage.disk.set_seek(self.disk.seek);
-        for name in world::NOTES {
+        for name in world::NOTES.into_iter().chain([GroupEvent::OomKill.name()]) {
             stage.tally.note(name, 0);
         }
         let world = World::new(stage, self.disk);

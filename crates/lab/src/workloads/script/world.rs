@@ -12,11 +12,10 @@ use sim::{SimMachine, WaitQueue};
 
 use super::Disk;
 use super::player::End;
-use crate::measurements::OOM_KILL;
 use crate::stage::Stage;
 
 /// What is counted besides.
-pub(super) const NOTES: [&str; 4] = [DONE, KILLED, REFUSED, OOM_KILL];
+pub(super) const NOTES: [&str; 3] = [DONE, KILLED, REFUSED];
 pub(super) const DONE: &str = "script_done";
 pub(super) const KILLED: &str = "script_killed";
 pub(super) const REFUSED: &str = "script_refused";
@@ -205,10 +204,8 @@ impl World {
         if life.is_killed.replace(true) {
             return;
         }
-        let mm = &self.stage.mm;
-        mm.memcg().count(life.group.get(), GroupEvent::OomKill);
-        mm.pages().kill(life.task);
-        self.stage.tally.note(OOM_KILL, 1);
+        self.stage.count_kill(life.group.get());
+        self.stage.mm.pages().kill(life.task);
         self.stage.machine().notify_all(&life.ended);
         self.stage.machine().unblock(life.task);
     }
