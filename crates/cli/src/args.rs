@@ -136,7 +136,7 @@ pub(crate) struct Replay {
     #[arg(value_name = "FILE", required = true)]
     pub(crate) file: Vec<PathBuf>,
     /// The machines: names of `freehold machines list`, profiles of your own (FILE.toml), or the machine at hand, which is
-    /// measured once (5 to 20 seconds) and kept in the user's cache directory
+    /// measured once (5 to 25 seconds) and kept in the user's cache directory
     #[arg(
         long,
         short,
@@ -312,7 +312,7 @@ pub(crate) enum MachinesWhat {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Validate {
-    /// A profile of this machine (FILE.toml of `freehold machines probe -o`); `this` is measured once (5 to 20 seconds) and
+    /// A profile of this machine (FILE.toml of `freehold machines probe -o`); `this` is measured once (5 to 25 seconds) and
     /// kept in the user's cache directory
     #[arg(long, short, default_value = "this", value_name = "this|NAME|FILE.toml")]
     pub(crate) machine: String,

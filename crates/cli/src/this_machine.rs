@@ -22,7 +22,7 @@ pub(crate) const THIS: &str = "this";
 pub(crate) const STAND_IN: &str = "kvm-genoa-2c";
 
 /// The first words of a kept profile. Whatever changes what a probe measures or a profile holds raises the number.
-const HEADER: &str = "# freehold machine cache 2";
+const HEADER: &str = "# freehold machine cache 3";
 
 /// What stands before each note.
 const NOTE: &str = "# note: ";
@@ -114,7 +114,7 @@ fn kept_or(
 
 fn measure(global: &Global) -> Result<This, Failure> {
     let bar = Bar::new(global, 0);
-    bar.step("measuring this machine, 5 to 20 seconds".into());
+    bar.step("measuring this machine, 5 to 25 seconds".into());
     let probe = host::probe::run(|what| bar.step(format!("measuring this machine: {what}")));
     bar.done();
     let probed =
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn one_that_is_damaged_or_of_another_version_is_none() {
         let kept = text(&this());
-        let other = kept.replacen(HEADER, "# freehold machine cache 1", 1);
+        let other = kept.replacen(HEADER, "# freehold machine cache 2", 1);
         assert!(other != kept && read(&kept).is_some() && read(&other).is_none());
         assert!(read(&kept.replacen("value = 1", "value = 2", 1)).is_none());
         assert!(read(&kept[..kept.len() / 2]).is_none());

@@ -82,9 +82,11 @@ fn two_sockets_with_threads_numbered_last() {
     files.system("node/online", "0-1");
     files.node(0, "0-1,4-5", "10 21", 8 << 20);
     files.node(1, "2-3,6-7", "21 10", 8 << 20);
-    files.write("proc/cpuinfo", "processor : 0\nmodel name\t: Some   CPU @ 2.40GHz\n");
+    files.write("proc/cpuinfo", "processor : 0\nmodel name\t: Some   CPU @ 2.40GHz\nflags\t\t: fpu vme\n");
     let hardware = files.read();
-    assert_eq!(hardware.model, "Some CPU @ 2.40GHz");
+    assert_eq!((hardware.model.as_str(), hardware.is_guest), ("Some CPU @ 2.40GHz", false));
+    files.write("proc/cpuinfo", "processor : 0\nflags\t\t: fpu hypervisor vme\n");
+    assert!(files.read().is_guest);
     assert_eq!(places(&hardware)[..4], [(0, 0, 0, 0), (0, 1, 0, 0), (1, 2, 1, 1), (1, 3, 1, 1)]);
     assert_eq!(places(&hardware)[4..], places(&hardware)[..4]);
     let near = |one: usize, other: usize| hardware.cpus[one].closeness(&hardware.cpus[other]);

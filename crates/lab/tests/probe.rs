@@ -4,7 +4,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use freehold_lab::this_machine::probe::{NOT_MEASURED, describe, profile};
-use host::probe::{Absent, Caches, CpuPlace, Grade, Hardware, Measured, NodeMemory, Probe, SampleSpread};
+use host::probe::{
+    Absent, Caches, CpuPlace, Grade, Hardware, Measured, NodeMemory, PageWalks, Probe, SampleSpread,
+};
 use mm::{Knobs, Mm, Order, Policy, Request, Span};
 use sim::profile::{FIGURES, SmtNumbering};
 use sim::{FigureKind, Profile, Sim, SimOptions, TaskSpec};
@@ -20,6 +22,7 @@ fn hardware(cpus: &[(u32, u32, u32, u32)], kib: &[u64], distances: &[&[u32]]) ->
     };
     Hardware {
         model: "Some CPU".into(),
+        is_guest: true,
         cpus: (0..).zip(cpus).map(cpu).collect(),
         nodes: (0..).zip(kib).map(|(number, &kib)| NodeMemory { number, kib }).collect(),
         distances: distances.iter().map(|row| row.to_vec()).collect(),
@@ -44,6 +47,8 @@ fn probe(hardware: Hardware, figures: Vec<Measured>) -> Probe {
         figures,
         absent,
         loops: None,
+        walks: None,
+        fork: None,
         extra_ns: vec![],
         notes: vec!["loud here".into()],
         took,
@@ -75,6 +80,24 @@ fn all_figures_are_there_and_say_where_they_are_from() {
     }
     assert_eq!(written.value("cache.l1_ns").to_string(), "1.235");
     assert_eq!(probed.notes, ["loud here"]);
+}
+
+#[test]
+fn a_machine_without_a_hypervisor_walks_its_own_tables_alone() {
+    let bare = Hardware { is_guest: false, ..two_cpus() };
+    let around = |ns| SampleSpread { min: ns, p25: ns, median: ns, p75: ns, max: ns, samples: 15 };
+    let walks = PageWalks { pages: 65_536, in_turn: around(40.0), at_once: around(8.0) };
+    let of = |hardware, walks| {
+        let figures = vec![measured("tlb.entries", 2048.0)];
+        profile(&Probe { walks, ..probe(hardware, figures) }, "mine").unwrap().profile
+    };
+    let [unseen, seen, guest] = [of(bare.clone(), None), of(bare, Some(walks)), of(two_cpus(), Some(walks))];
+    assert!(unseen.value("tlb.nested_ratio") <= 1.0 && seen.value("tlb.nested_ratio") <= 1.0);
+    assert!(seen.value("tlb.walk_ns") > unseen.value("tlb.walk_ns"));
+    assert!(guest.value("tlb.nested_ratio") > 1.0);
+    assert!(guest.value("tlb.walk_ns") <= unseen.value("tlb.walk_ns"), "a guest's steps are what they were");
+    // Pages of 2 MiB have no more room than there is.
+    assert_eq!(guest.value("tlb.huge_entries").to_string(), "2048");
 }
 
 #[test]

@@ -9,6 +9,7 @@ fn probe() -> Probe {
     let cpu = |number| CpuPlace { number, package: 0, core: number, llc: 0, node: 0 };
     let hardware = Hardware {
         model: "Some CPU".into(),
+        is_guest: true,
         cpus: vec![cpu(0), cpu(1)],
         nodes: vec![NodeMemory { number: 0, kib: 24 << 20 }],
         distances: vec![vec![10]],
@@ -32,6 +33,8 @@ fn probe() -> Probe {
         ],
         absent: vec![Absent { key: "cpu.irq_ns", why: "no way".into() }],
         loops: None,
+        walks: None,
+        fork: None,
         extra_ns: vec![],
         notes: vec!["others used 66 % of the CPUs' time meanwhile".into()],
         took: Duration::from_secs(3),

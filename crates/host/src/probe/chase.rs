@@ -31,15 +31,20 @@ pub(super) struct Chain<'r> {
 impl<'r> Chain<'r> {
     /// A chain through the first `bytes` of `region`.
     pub(super) fn new(region: &'r MappedRegion, bytes: usize) -> Self {
-        let words = region.words();
-        let lines = (bytes / LINE_BYTES).clamp(1, words.len() / LINE_WORDS);
+        let lines = (bytes / LINE_BYTES).clamp(1, region.words().len() / LINE_WORDS);
         let mut order: Vec<u32> = (0..lines as u32).collect();
         Rng::new(1, lines as u64).shuffle(&mut order);
+        Self::along(region, order)
+    }
+
+    /// A chain through those lines of `region`, one at least and each once, in their order.
+    pub(super) fn along(region: &'r MappedRegion, order: Vec<u32>) -> Self {
+        let words = region.words();
         let word = |line: u32| line as usize * LINE_WORDS;
         for pair in order.windows(2) {
             words[word(pair[0])].store(word(pair[1]) as u64, Relaxed);
         }
-        words[word(order[lines - 1])].store(word(order[0]) as u64, Relaxed);
+        words[word(order[order.len() - 1])].store(word(order[0]) as u64, Relaxed);
         Self { words, at: word(order[0]), order }
     }
 
@@ -59,11 +64,27 @@ impl<'r> Chain<'r> {
     /// Before each walk the whole chain is read from beginning to end, without waiting: the walk then takes those that
     /// went down furthest, and is over before others that share the cache have thrown them out.
     pub(super) fn warm(mut self) -> Samples {
-        Samples::take(TIMES, || {
-            self.at = self.order[0] as usize * LINE_WORDS;
-            self.refresh();
-            self.walk(WARM_STEPS)
-        })
+        Samples::take(TIMES, || self.walk_warm(WARM_STEPS))
+    }
+
+    /// As [`Chain::warm`], once, for `steps`.
+    pub(super) fn walk_warm(&mut self, steps: usize) -> f64 {
+        self.at = self.order[0] as usize * LINE_WORDS;
+        self.refresh();
+        self.walk(steps)
+    }
+
+    /// Reads every line, none waiting for another; nanoseconds a line.
+    pub(super) fn read_at_once(&mut self) -> f64 {
+        let passes = (WARM_STEPS / self.order.len()).max(1);
+        let (start, mut sum) = (Instant::now(), 0u64);
+        for _ in 0..passes {
+            for &line in &self.order {
+                sum = sum.wrapping_add(self.words[line as usize * LINE_WORDS].load(Relaxed));
+            }
+        }
+        black_box(sum);
+        start.elapsed().as_nanos() as f64 / (passes * self.order.len()) as f64
     }
 
     fn refresh(&self) {

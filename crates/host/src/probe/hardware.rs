@@ -14,6 +14,8 @@ use crate::sysfs::{assumed_distances, bytes, distances, list, number, text};
 pub struct Hardware {
     /// The CPU's name, as /proc/cpuinfo has it; empty where it has none.
     pub model: String,
+    /// Whether the CPU says that there is a hypervisor.
+    pub is_guest: bool,
     /// The CPUs that are online, ascending by number.
     pub cpus: Vec<CpuPlace>,
     /// The nodes that are online, in order of their numbers.
@@ -103,7 +105,8 @@ impl Hardware {
     /// A machine as the files under `root` tell, in which sys and proc are.
     pub fn read(root: &Path) -> Self {
         let system = root.join("sys/devices/system");
-        let mut hardware = Self { model: model(&root.join("proc/cpuinfo")), ..Self::default() };
+        let cpuinfo = fs::read_to_string(root.join("proc/cpuinfo")).unwrap_or_default();
+        let mut hardware = Self { model: model(&cpuinfo), is_guest: is_guest(&cpuinfo), ..Self::default() };
         hardware.read_nodes(root, &system);
         hardware.read_cpus(&system);
         hardware.caches = hardware
@@ -236,10 +239,15 @@ fn caches(cache: &Path) -> Caches {
 }
 
 /// The first model name of /proc/cpuinfo.
-fn model(path: &Path) -> String {
-    let text = fs::read_to_string(path).unwrap_or_default();
-    let name = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+fn model(cpuinfo: &str) -> String {
+    let name = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
     name.map_or_else(String::new, |(_, name)| name.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// Whether the first CPU's flags name a hypervisor, as x86 does.
+fn is_guest(cpuinfo: &str) -> bool {
+    let flags = cpuinfo.lines().find_map(|line| line.strip_prefix("flags")?.split_once(':'));
+    flags.is_some_and(|flags| flags.1.split_whitespace().any(|flag| flag == "hypervisor"))
 }
 
 /// `MemTotal` of a meminfo, a node's too.

@@ -8,6 +8,7 @@ mod affinity;
 mod busy;
 mod chase;
 mod descriptors;
+mod forks;
 mod hardware;
 mod kernel;
 mod load;
@@ -20,16 +21,19 @@ pub(crate) mod region;
 mod samples;
 mod stores;
 mod string;
+mod walks;
 
 use std::time::{Duration, Instant};
 use std::{fmt, io, thread};
 
 pub use affinity::allowed;
 pub(crate) use affinity::pin;
+pub use forks::ForkSlope;
 pub use hardware::{Caches, CpuPlace, Hardware, HostCloseness, NodeMemory};
 pub use loops::PageLoops;
 pub use noise::load_average;
 pub use samples::SampleSpread;
+pub use walks::PageWalks;
 
 use noise::Noise;
 
@@ -49,6 +53,10 @@ pub struct Probe {
     pub absent: Vec<Absent>,
     /// What pages that come and go take as a whole; `None` if that could not be measured.
     pub loops: Option<PageLoops>,
+    /// What walks of page tables cost; `None` if that could not be measured.
+    pub walks: Option<PageWalks>,
+    /// What pages add to a fork; `None` if that could not be measured.
+    pub fork: Option<ForkSlope>,
     /// Latency of the memory of each node that has no CPUs, beyond that of the CPUs' own memory: index of the node, ns.
     pub extra_ns: Vec<(usize, f64)>,
     /// What to keep in mind.
@@ -125,7 +133,7 @@ impl std::error::Error for ProbeError {
     }
 }
 
-/// Measures this machine: 5 to 20 seconds. `progress` is told what comes next.
+/// Measures this machine: 5 to 25 seconds. `progress` is told what comes next.
 ///
 /// # Errors
 /// See [`ProbeError`]. A single measurement that fails is none: it is in [`Probe::absent`].

@@ -165,6 +165,11 @@ impl MappedRegion {
         self.advise(libc::MADV_REMOVE)
     }
 
+    /// A child of this process gets none of it.
+    pub(super) fn keep_from_children(&self) -> io::Result<()> {
+        self.advise(libc::MADV_DONTFORK)
+    }
+
     fn advise(&self, advice: libc::c_int) -> io::Result<()> {
         self.advise_first(self.bytes, advice)
     }

@@ -18,6 +18,7 @@ pub const ORDERED: &[&[&str]] = &[
     &["transfer.same_llc_ns", "transfer.same_socket_ns", "transfer.cross_socket_ns"],
     &["cache.l1_bytes", "cache.l2_bytes"],
     &["dram.loaded_half_ratio", "dram.loaded_full_ratio"],
+    &["tlb.huge_entries", "tlb.entries"],
 ];
 
 /// What a `[topology]` may say.

@@ -4,7 +4,8 @@ use super::{ProbeRun, available_bytes};
 use crate::probe::chase::Chain;
 use crate::probe::region::{MappedRegion, PAGE_BYTES, Pages};
 use crate::probe::samples::Samples;
-use crate::probe::{Grade, Result, descriptors, load, memory, on_cpu, stores, string};
+use crate::probe::walks::Walked;
+use crate::probe::{Grade, Result, descriptors, load, memory, on_cpu, stores, string, walks};
 
 impl ProbeRun<'_> {
     /// In which pages the region is, for the sources.
@@ -70,6 +71,24 @@ impl ProbeRun<'_> {
         self.offer("memory.read_gbps", read, how("loads in sequence"));
         let write = self.at_home(memory::write);
         self.offer("memory.write_gbps", write, how("ordinary stores in sequence"));
+    }
+
+    /// What walks cost is told as such; the profile's figures of them are settled by it.
+    pub(super) fn walks(&mut self) {
+        let entries = "tlb.entries";
+        match self.at_home(walks::measure).and_then(|walked| walked) {
+            Ok(Walked { entries: room, walks }) => {
+                let how = "a chase along a line of each of so many 4 KiB pages, less the same in 2 MiB pages: from here on it shows half of \
+                           what it shows at 8192 pages";
+                self.offer(entries, room.map(|room| Samples::of(vec![room])), how);
+                self.probe.walks = Some(walks);
+            }
+            Err(why) => {
+                for key in [entries, "tlb.walk_ns", "tlb.nested_ratio"] {
+                    self.lack(key, why.clone());
+                }
+            }
+        }
     }
 
     pub(super) fn stores(&mut self) {

@@ -79,6 +79,8 @@ pub(super) fn run<'h>(
         figures: vec![],
         absent: vec![],
         loops: None,
+        walks: None,
+        fork: None,
         extra_ns: vec![],
         notes: vec![],
         took: Duration::ZERO,
@@ -89,12 +91,13 @@ pub(super) fn run<'h>(
     plan.hidden();
     // Some is measured again and again over the whole time: hypervisors move virtual CPUs about, and who has a core's other thread
     // makes the kernel's paths slower for seconds.
-    let steps: [(&str, ProbeStep<'h>); 16] = [
+    let steps: [(&str, ProbeStep<'h>); 18] = [
         ("locks", ProbeRun::lock),
         ("lines between CPUs", ProbeRun::pairs),
         ("pages that come and go", ProbeRun::pages),
         ("caches", ProbeRun::caches),
         ("memory", ProbeRun::memory),
+        ("page walks", ProbeRun::walks),
         ("lines between CPUs", ProbeRun::pairs),
         ("pages that come and go", ProbeRun::pages),
         ("descriptors", ProbeRun::descriptors),
@@ -102,6 +105,7 @@ pub(super) fn run<'h>(
         ("kernel paths", ProbeRun::paths),
         ("lines between CPUs", ProbeRun::pairs),
         ("pages that come and go", ProbeRun::pages),
+        ("forks", ProbeRun::forks),
         ("memory under load", ProbeRun::load),
         ("memory of other nodes", ProbeRun::remote),
         ("lines between CPUs", ProbeRun::pairs),

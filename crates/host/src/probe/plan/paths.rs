@@ -4,7 +4,7 @@ use super::ProbeRun;
 use crate::probe::kernel::Faults;
 use crate::probe::loops::bytes_beyond;
 use crate::probe::pair::CpuPair;
-use crate::probe::{Result, kernel, pair};
+use crate::probe::{Result, forks, kernel, pair};
 
 /// What is measured of faults.
 const FAULT_KEYS: [&str; 5] =
@@ -75,6 +75,14 @@ impl ProbeRun<'_> {
 
     pub(super) fn finish_pages(&mut self) {
         self.probe.loops = std::mem::take(&mut self.rounds).end(self.round_bytes());
+    }
+
+    /// A fork's pages, of which the profile's figure is settled.
+    pub(super) fn forks(&mut self) {
+        match self.at_home(|sink| forks::measure(sink, self.available)).and_then(|measured| measured) {
+            Ok(slope) => self.probe.fork = Some(slope),
+            Err(why) => self.lack("path.copy_entry_ns", why),
+        }
     }
 
     fn round_bytes(&self) -> usize {

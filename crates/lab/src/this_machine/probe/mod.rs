@@ -1,8 +1,10 @@
 //! A machine profile of what a probe measured: its figures, and for those that it could not measure the figures of the
 //! `kvm-genoa-2c` profile, each of which says so.
 
+mod forks;
 mod settle;
 mod shape;
+mod walks;
 
 use std::collections::BTreeMap;
 
@@ -11,6 +13,8 @@ use sim::profile::{FigureSpec, FigureSpread, ORDERED};
 use sim::{Figure, FigureKind, Profile, ProfileError};
 
 pub use shape::{Described, describe};
+
+use crate::scene::SceneError;
 
 /// The profile that gives what was not measured.
 const BASE: &str = "kvm-genoa-2c";
@@ -48,15 +52,26 @@ pub fn profile(probe: &Probe, name: &str) -> Result<Probed, ProfileError> {
     let title = format!("{model}, {} CPUs, {gib} GiB; probed", shape.cpu_count());
     let mut profile = base.with(name, &title, shape, figures)?;
     notes.extend(probe.notes.iter().cloned());
-    match probe.loops.as_ref().map(|loops| settle::settled(&profile, loops)) {
-        Some(Ok(settled)) => {
-            let figures = settled.iter().map(|measured| (measured.key, seen(measured)));
-            profile = profile.with(name, &title, profile.shape().clone(), figures)?;
+    let put = |profile: &Profile, measured: &[Measured]| {
+        let figures = measured.iter().map(|measured| (measured.key, seen(measured)));
+        profile.with(name, &title, profile.shape().clone(), figures)
+    };
+    let mut unsettled =
+        |what: &str, why: SceneError| notes.push(format!("{what} are not settled by a simulation: {why}"));
+    if let Some(loops) = &probe.loops {
+        match settle::settled(&profile, loops) {
+            Ok(settled) => profile = put(&profile, &settled)?,
+            Err(why) => unsettled("faults", why),
         }
-        Some(Err(why)) => {
-            notes.push(format!("faults are not settled by the simulation of their loop: {why}"));
+    }
+    if let Some(slope) = &probe.fork {
+        match forks::settled(&profile, slope) {
+            Ok(settled) => profile = put(&profile, &[settled])?,
+            Err(why) => unsettled("forks", why),
         }
-        None => {}
+    }
+    if let Some(seen_walks) = &probe.walks {
+        profile = put(&profile, &[walks::settled(&profile, seen_walks)])?;
     }
     Ok(Probed { profile, notes })
 }
@@ -79,7 +94,13 @@ fn drafts(probe: &Probe, base: &Profile) -> BTreeMap<&'static str, Draft> {
             _ => Draft { figure: inherit(inherited, &why_absent(probe, spec.key)), own: false },
         }
     };
-    base.figures().map(|(spec, figure)| (spec.key, draft((spec, figure)))).collect()
+    let mut drafts: BTreeMap<_, _> =
+        base.figures().map(|(spec, figure)| (spec.key, draft((spec, figure)))).collect();
+    if !probe.hardware.is_guest {
+        let figure = Figure::new(1.0, FigureKind::Measured, "the CPU names no hypervisor");
+        drafts.insert("tlb.nested_ratio", Draft { figure, own: true });
+    }
+    drafts
 }
 
 fn why_absent(probe: &Probe, key: &str) -> String {

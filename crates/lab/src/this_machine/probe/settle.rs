@@ -2,6 +2,8 @@
 //! has the parts, most of which cannot be measured here. So the measured loop is simulated on the profile as it is, and what the simulation
 //! takes too little or too much goes to the figure that is the rest of the path.
 
+use std::collections::BTreeMap;
+
 use host::probe::{Grade, Measured, PageLoops, SampleSpread};
 use mm::{Nanos, Policy};
 use sim::Profile;
@@ -92,19 +94,10 @@ fn simulate(profile: &Profile, bytes: usize) -> Result<Simulated, SceneError> {
         format!("fork\nmap a {bytes}{kind} nohuge\ntime comes\ntouch a\nend\ntime goes\nunmap a\nend\nend\n")
     };
     let took = |kind: &str| -> Result<[f64; 2], SceneError> {
-        let text = round(kind).repeat(ROUNDS);
-        let workload =
-            toml::Table::from_iter([("kind".into(), "script".into()), ("text".into(), text.into())]);
-        let workload: WorkloadSpec =
-            workload.try_into().map_err(|error: toml::de::Error| SceneError::setup(error.to_string()))?;
-        let scene = Scene::plain(profile.clone(), Policy::default(), workload, ENOUGH);
-        let outcome = perform(&scene)?.pop();
-        let samples = outcome.map(|outcome| outcome.run.samples).unwrap_or_default();
+        let samples = timed(profile, round(kind).repeat(ROUNDS))?;
         let last = |name: &str| {
             let all = samples.get(name).filter(|all| all.len() == ROUNDS);
-            let ns = all.and_then(|all| all.last()).ok_or_else(|| {
-                SceneError::setup(format!("memory for {} MiB a round is not there", bytes >> 20))
-            });
+            let ns = all.and_then(|all| all.last()).ok_or_else(|| no_memory(bytes));
             ns.map(|ns| ns * mm::ids::PAGE_SIZE as f64 / bytes as f64)
         };
         Ok([last("comes")?, last("goes")?])
@@ -112,6 +105,20 @@ fn simulate(profile: &Profile, bytes: usize) -> Result<Simulated, SceneError> {
     let [private, private_gone] = took("")?;
     let [shared, _] = took(" shared")?;
     Ok(Simulated { private, private_gone, shared })
+}
+
+/// What the timed parts of a script took on the machine that `profile` is, by name, ns.
+pub(super) fn timed(profile: &Profile, script: String) -> Result<BTreeMap<String, Vec<f64>>, SceneError> {
+    let workload = toml::Table::from_iter([("kind".into(), "script".into()), ("text".into(), script.into())]);
+    let workload: WorkloadSpec =
+        workload.try_into().map_err(|error: toml::de::Error| SceneError::setup(error.to_string()))?;
+    let scene = Scene::plain(profile.clone(), Policy::default(), workload, ENOUGH);
+    let outcome = perform(&scene)?.pop();
+    Ok(outcome.map(|outcome| outcome.run.samples).unwrap_or_default())
+}
+
+pub(super) fn no_memory(bytes: usize) -> SceneError {
+    SceneError::setup(format!("memory for {} MiB a round is not there", bytes >> 20))
 }
 
 #[cfg(test)]
