@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use lab::replay::Source;
+use lab::replay::{RecordedOn, Source};
 use lab::tune::Recorded;
 use pyo3::prelude::*;
 use sim::Profile;
@@ -43,8 +43,8 @@ impl Recording {
 }
 
 /// The profile that stands for the recorded machine where a recording does not say what something cost there.
-pub(crate) fn stand_in() -> PyResult<Profile> {
-    Profile::load(STAND_IN).map_err(failed)
+pub(crate) fn stand_in() -> PyResult<RecordedOn> {
+    Profile::load(STAND_IN).map(RecordedOn::StandIn).map_err(failed)
 }
 
 #[pymethods]
@@ -58,12 +58,12 @@ impl Recording {
             path.file_stem().map_or_else(|| "recording".into(), |stem| stem.to_string_lossy().into_owned())
         };
         let name = name.unwrap_or_else(stem);
-        let host = stand_in()?;
+        let on = stand_in()?;
         let at = |what: &dyn std::fmt::Display| failed(format!("{}: {what}", path.display()));
         let (source, kernel, events) = py.detach(|| {
             let mut reader = open(&path).map_err(|what| at(&what))?;
             let read = if events { Source::read_events } else { Source::read };
-            let source = read(&mut reader, &name, &host).map_err(|error| at(&error))?;
+            let source = read(&mut reader, &name, &on).map_err(|error| at(&error))?;
             PyResult::Ok((source, reader.meta().kernel.clone(), reader.event_count()))
         })?;
         if source.is_empty() {

@@ -92,7 +92,7 @@ fn document(source: &Source, runs: Vec<Run>) -> Document {
 
 /// What each recorded kernel counted beside what a replay as recorded counts.
 fn proofs(py: Python<'_>, recordings: &[Bound<'_, Recording>]) -> PyResult<Vec<Proof>> {
-    let host = stand_in()?;
+    let host = stand_in()?.profile().clone();
     let prove = |one: &Bound<'_, Recording>| {
         let (source, host) = (one.get().source(), host.clone());
         py.detach(move || prove(source, host)).map_err(failed).transpose()

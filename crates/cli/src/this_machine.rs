@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use host::probe::Hardware;
+use lab::replay::RecordedOn;
+use lab::this_machine::probe::recorded_on;
 use sim::Profile;
 use sim::profile::digest;
 use trace::{Meta, Reader};
@@ -26,6 +28,11 @@ const HEADER: &str = "# freehold machine cache 3";
 
 /// What stands before each note.
 const NOTE: &str = "# note: ";
+
+/// What stands for a machine that made a recording.
+pub(crate) fn stand_in() -> Result<RecordedOn, Failure> {
+    machine(STAND_IN).map(RecordedOn::StandIn)
+}
 
 /// A profile of this machine, and what to keep in mind about it.
 pub(crate) struct This {
@@ -62,14 +69,14 @@ impl<'a> Machines<'a> {
         self.names.iter().map(|name| if name == THIS { self.this() } else { machine(name) }).collect()
     }
 
-    /// What stands for the machine that made the recording at `path`: the one at hand, if that is named and made it. What is kept of it is not
-    /// looked at where it is not named: a result would depend on that.
-    pub(crate) fn that_made(&self, path: &Path) -> Result<Profile, Failure> {
+    /// The machine that made the recording at `path`: the one at hand, if that is named and made it, else what stands for it. What is kept of the
+    /// one at hand is not looked at where it is not named: a result would depend on that.
+    pub(crate) fn that_made(&self, path: &Path) -> Result<RecordedOn, Failure> {
         let is_named = self.names.iter().any(|name| name == THIS);
         if is_named && Reader::open(path).is_ok_and(|reader| is_of_here(reader.meta())) {
-            self.this()
+            recorded_on(self.this()?).map_err(Failure::of)
         } else {
-            machine(STAND_IN)
+            stand_in()
         }
     }
 

@@ -8,7 +8,7 @@ use std::io::Cursor;
 
 use freehold_lab::experiment::{self, Experiment, Options};
 use freehold_lab::measurements::{Document, Run};
-use freehold_lab::replay::{Plan, Source, Variant, replay};
+use freehold_lab::replay::{Plan, RecordedOn, Source, Variant, replay};
 use mm::{Nanos, Policy};
 use sim::Profile;
 use trace::Reader;
@@ -88,7 +88,8 @@ fn recorded_events() {
     let before = cpu_seconds();
     let machine = Profile::load("kvm-genoa-2c").expect("it comes along");
     let mut reader = Reader::new(Cursor::new(LOOP)).expect("it can be read");
-    let source = Source::read(&mut reader, "loop", &machine).expect("it is whole");
+    let source =
+        Source::read(&mut reader, "loop", &RecordedOn::StandIn(machine.clone())).expect("it is whole");
     let mut plan = Plan::new(machine, Policy::parse("linux-6.18").expect("there is one"));
     let once = events();
     plan.repeat = (EVENTS / once).max(1) as u32;

@@ -4,7 +4,9 @@
 use std::path::PathBuf;
 
 use freehold_lab::measurements::Run;
-use freehold_lab::replay::{CpuChoice, Plan, Source, Variant, parse_mempolicy, policy_of, replay};
+use freehold_lab::replay::{
+    CpuChoice, Plan, RecordedOn, Source, Variant, parse_mempolicy, policy_of, replay,
+};
 use mm::Knob;
 use sim::Profile;
 use trace::Reader;
@@ -64,7 +66,7 @@ fn captured(program: &str) -> Vec<Captured> {
 fn replayed(program: &str, run: &Captured) -> Run {
     let profile = Profile::load(folder().join("qemu-2n.toml").to_str().unwrap()).unwrap();
     let mut reader = Reader::open(&folder().join(format!("{program}.rec"))).unwrap();
-    let source = Source::read(&mut reader, program, &profile).unwrap();
+    let source = Source::read(&mut reader, program, &RecordedOn::StandIn(profile.clone())).unwrap();
     let policy = policy_of(&source.programs()[0].surroundings).unwrap();
     let mut plan = Plan::new(profile, policy);
     plan.shares.everyone.cpus = Some(CpuChoice::Recorded);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use freehold_lab::experiment::Experiment;
 use freehold_lab::measurements::{Effect, KnobText};
-use freehold_lab::replay::{Plan, Source};
+use freehold_lab::replay::{Plan, RecordedOn, Source};
 use freehold_lab::subject::{Side, Subject};
 use freehold_lab::tune::{Answer, Ground, Journal, KnobChoice, Method, Prepared, Question};
 use mm::{Knob, Policy};
@@ -73,7 +73,8 @@ fn grounds(case: &Case) -> (Side, Vec<Ground>) {
         let mut reader: Reader<File> = Reader::open(&path).unwrap();
         let events = reader.event_count();
         reader.stop_after(events * permille / 1000);
-        let source = Source::read(&mut reader, "recording", &Profile::load("kvm-genoa-2c").unwrap()).unwrap();
+        let on = RecordedOn::StandIn(Profile::load("kvm-genoa-2c").unwrap());
+        let source = Source::read(&mut reader, "recording", &on).unwrap();
         let plan = Plan::new(profile.clone(), policy.clone());
         Ground {
             subject: Subject::Replay(Box::new(source), Box::new(plan)),

@@ -5,7 +5,7 @@ use std::fs::File;
 
 use freehold_lab::experiment::Experiment;
 use freehold_lab::measurements::{Cause, Effect, Why, WhyGoal};
-use freehold_lab::replay::{Plan, Source};
+use freehold_lab::replay::{Plan, RecordedOn, Source};
 use freehold_lab::subject::{Side, Subject};
 use freehold_lab::why::{Question, explain};
 use mm::Policy;
@@ -25,7 +25,7 @@ fn replay_of(name: &str) -> Subject {
     let path = format!("{}/../../recordings/{name}.rec", env!("CARGO_MANIFEST_DIR"));
     let profile = Profile::load("kvm-genoa-2c").unwrap();
     let mut reader: Reader<File> = Reader::open(path.as_ref()).unwrap();
-    let source = Source::read(&mut reader, name, &profile).unwrap();
+    let source = Source::read(&mut reader, name, &RecordedOn::StandIn(profile.clone())).unwrap();
     let plan = Plan::new(profile, Policy::default());
     Subject::Replay(Box::new(source), Box::new(plan))
 }

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use freehold_report::knob_page::markdown;
 use lab::measurements::KnobOutcome;
-use lab::replay::Source;
 use lab::replay::survey::{Figures, Survey, Trial, TrialOutcome};
+use lab::replay::{RecordedOn, Source};
 use sim::Profile;
 use trace::Reader;
 
@@ -19,7 +19,7 @@ fn root() -> PathBuf {
 
 fn workload(name: &str) -> Source {
     let mut reader = Reader::open(&root().join(format!("recordings/{name}.rec"))).unwrap();
-    Source::read(&mut reader, name, &Profile::load(MACHINES[0]).unwrap()).unwrap()
+    Source::read(&mut reader, name, &RecordedOn::StandIn(Profile::load(MACHINES[0]).unwrap())).unwrap()
 }
 
 /// What a knob did and what is measured belong together: no figure is another where no decision was.

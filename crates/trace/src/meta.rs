@@ -133,6 +133,9 @@ pub struct AccessedCost {
     /// Whether it is known which pages these were, from page tables, and not only how many of each mapping.
     #[serde(default)]
     pub by_page: bool,
+    /// ns that each of them lost by that, as measured before; 0 where it was not.
+    #[serde(default)]
+    pub bit_ns: u64,
 }
 
 /// What a command and its descendants used from start to end, as wait4(2) says; of a process that was recorded while it ran,
@@ -222,16 +225,20 @@ pub struct RecordingCost {
     pub events_per_fault: f64,
     /// Rounds that were measured.
     pub rounds: u32,
+    /// ns that a page's next access takes longer once its accessed bit was cleared; 0 where that was not measured.
+    #[serde(default)]
+    pub bit_ns: u64,
 }
 
 impl AccessedCost {
-    /// What a program loses for each page that gets its bit back, ns: the CPU writes to the page table. 173 to 201 were measured
-    /// on a guest.
-    pub(crate) const BIT_NS: u64 = 190;
+    /// What a program loses for each page that gets its bit back where it was not measured, ns: 173 to 201 were measured on a guest on an AMD
+    /// Genoa, 250 to 380 on one on an Intel Xeon.
+    const BIT_NS: u64 = 190;
 
-    /// What programs lost for that, ns, by an estimate.
+    /// What programs lost for that, ns.
     pub const fn walks_ns(&self) -> u64 {
-        self.accessed_pages * Self::BIT_NS
+        let bit_ns = if self.bit_ns > 0 { self.bit_ns } else { Self::BIT_NS };
+        self.accessed_pages * bit_ns
     }
 }
 

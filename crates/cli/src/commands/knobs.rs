@@ -11,7 +11,7 @@ use crate::args::{Global, KnobPage, Knobs, KnobsWhat};
 use crate::common::{CommandVerdict, Failure, machine, note, show};
 use crate::output::Destination;
 use crate::progress::Bar;
-use crate::this_machine::STAND_IN;
+use crate::this_machine::stand_in;
 
 /// A knob as `--json` prints it.
 #[derive(Serialize)]
@@ -75,11 +75,8 @@ fn one(global: &Global, name: &str, value: Option<&str>) -> Result<CommandVerdic
 /// The page of what every knob does to recordings.
 fn page(global: &Global, options: &KnobPage) -> Result<CommandVerdict, Failure> {
     let output = Destination::of(&options.output)?;
-    let workloads = options
-        .files
-        .iter()
-        .map(|file| workload(file, &machine(STAND_IN)?))
-        .collect::<Result<Vec<_>, _>>()?;
+    let workloads =
+        options.files.iter().map(|file| workload(file, &stand_in()?)).collect::<Result<Vec<_>, _>>()?;
     let machines = options.machine.iter().map(|name| machine(name)).collect::<Result<Vec<_>, _>>()?;
     let mut survey = Survey::of(workloads, machines);
     let bar = Bar::new(global, survey.simulations() as u64);

@@ -8,8 +8,8 @@ use lab::evidence::{Table, intervals};
 use lab::findings::findings;
 use lab::measurements::{Document, Run, means};
 use lab::replay::{
-    CpuListError, Plan, ReplayError, ShareError, Source, begin_as_recorded, parse_changes, parse_settings,
-    prove, replay_all, stood_otherwise,
+    CpuListError, Plan, RecordedOn, ReplayError, ShareError, Source, begin_as_recorded, parse_changes,
+    parse_settings, prove, replay_all, stood_otherwise,
 };
 use lab::tune::Recorded;
 use sim::Profile;
@@ -32,8 +32,8 @@ pub(crate) fn run(global: &Global, options: &Replay) -> Result<CommandVerdict, F
         plan(&draft, options, machine(name)?)?;
     }
     let machines = Machines::new(global, &options.machine);
-    let hosts = options.file.iter().map(|file| machines.that_made(file)).collect::<Result<Vec<_>, _>>()?;
-    let sources = options.file.iter().zip(&hosts).map(|(file, host)| source(options, file, host));
+    let made_on = options.file.iter().map(|file| machines.that_made(file)).collect::<Result<Vec<_>, _>>()?;
+    let sources = options.file.iter().zip(&made_on).map(|(file, on)| source(options, file, on));
     let sources = sources.collect::<Result<Vec<_>, _>>()?;
     let workload = Source::together(sources.clone()).map_err(Failure)?;
     let plans = machines.profiles()?.into_iter().map(|profile| plan(&draft, options, profile));
@@ -58,8 +58,8 @@ pub(crate) fn run(global: &Global, options: &Replay) -> Result<CommandVerdict, F
     intervals(Table::bundled(), &mut document);
     document.findings = findings(&document.runs);
     document.heat = workload.programs().iter().flat_map(|program| program.heat.clone()).collect();
-    for (source, host) in sources.iter().zip(hosts) {
-        document.proofs.extend(prove(source, host).map_err(Failure::of)?);
+    for (source, on) in sources.iter().zip(made_on) {
+        document.proofs.extend(prove(source, on.profile().clone()).map_err(Failure::of)?);
     }
     answer(global, &document, &Texts { short: report::verdict::replay, full: report::replay::full })?;
     let is_broken = fail_if::is_broken(&document) || workload.damage().is_some();
@@ -136,8 +136,8 @@ fn name_of(path: &Path) -> String {
 }
 
 /// What is replayed of a recording.
-fn source(options: &Replay, file: &Path, host: &Profile) -> Result<Source, Failure> {
-    let source = if options.events { read(file, host, Source::read_events) } else { workload(file, host) }?;
+fn source(options: &Replay, file: &Path, on: &RecordedOn) -> Result<Source, Failure> {
+    let source = if options.events { read(file, on, Source::read_events) } else { workload(file, on) }?;
     let is_placed = !options.mems.is_empty()
         || !options.mempolicy.is_empty()
         || options.cpus.iter().any(|cpus| cpus.ends_with("recorded"));
@@ -148,16 +148,16 @@ fn source(options: &Replay, file: &Path, host: &Profile) -> Result<Source, Failu
     Ok(source)
 }
 
-/// The workload that a recording is, with what recording cost on `host` taken out of it.
-pub(crate) fn workload(path: &Path, host: &Profile) -> Result<Source, Failure> {
-    read(path, host, Source::read)
+/// The workload that a recording is, with what recording cost where it was made taken out of it.
+pub(crate) fn workload(path: &Path, on: &RecordedOn) -> Result<Source, Failure> {
+    read(path, on, Source::read)
 }
 
 /// The same, with its shortened forms.
-pub(crate) fn recorded(path: &Path, host: &Profile) -> Result<Recorded, Failure> {
+pub(crate) fn recorded(path: &Path, on: &RecordedOn) -> Result<Recorded, Failure> {
     let at = |error: &dyn Display| Failure::at(path, error);
     let content = digest(fs::read(path).map_err(|error| at(&error))?);
-    let recorded = Recorded::read(&mut recording(path)?, &name_of(path), host, content);
+    let recorded = Recorded::read(&mut recording(path)?, &name_of(path), on, content);
     let recorded = recorded.map_err(|error| at(&error))?;
     if recorded.whole().is_empty() { Err(at(&NOTHING)) } else { Ok(recorded) }
 }
@@ -165,11 +165,11 @@ pub(crate) fn recorded(path: &Path, host: &Profile) -> Result<Recorded, Failure>
 /// Reads the recording at `path` by `read`.
 fn read(
     path: &Path,
-    host: &Profile,
-    read: fn(&mut Reader<File>, &str, &Profile) -> Result<Source, ReadError>,
+    on: &RecordedOn,
+    read: fn(&mut Reader<File>, &str, &RecordedOn) -> Result<Source, ReadError>,
 ) -> Result<Source, Failure> {
     let mut reader = recording(path)?;
-    let workload = read(&mut reader, &name_of(path), host).map_err(|error| Failure::at(path, error))?;
+    let workload = read(&mut reader, &name_of(path), on).map_err(|error| Failure::at(path, error))?;
     if workload.is_empty() {
         return Err(Failure::at(path, NOTHING));
     }

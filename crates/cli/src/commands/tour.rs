@@ -20,7 +20,7 @@ use crate::common::{CommandVerdict, Failure, Texts, answer, command_line, machin
 use crate::fail_if;
 use crate::output::Destination;
 use crate::progress::Bar;
-use crate::this_machine::STAND_IN;
+use crate::this_machine::stand_in;
 
 /// The machines of the post that ran with both values.
 const MACHINES: [&str; 2] = ["epyc-7w83", "xeon-8260-1n"];
@@ -44,7 +44,7 @@ pub(crate) fn run(global: &Global, options: &Try) -> Result<CommandVerdict, Fail
     let folder = tempfile::tempdir().map_err(Failure::of)?;
     let file = options.keep.clone().unwrap_or_else(|| folder.path().join("python-loop.rec"));
     obtain(global, options, &file)?;
-    let workload = workload(&file, &machine(STAND_IN)?)?;
+    let workload = workload(&file, &stand_in()?)?;
     let mut document = Document::new(command_line());
     let machines = MACHINES.join(" and ");
     note(global, &format!("replaying {COPIES} copies of it on {machines}, vm.pcp_batch_scale_max 5 and 0 …"));

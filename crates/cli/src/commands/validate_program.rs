@@ -14,7 +14,8 @@ use host::settings::{self, Held, Left, Settings, SettingsError};
 use lab::evidence::{Table, intervals};
 use lab::findings::findings;
 use lab::measurements::{Agreement, Document, Run, means};
-use lab::replay::{Source, Variant, combinations, parse_settings_of_all, prove};
+use lab::replay::{RecordedOn, Source, Variant, combinations, parse_settings_of_all, prove};
+use lab::this_machine::probe::recorded_on;
 use lab::validate::program::{Prediction, UnderSetting, compare, order};
 use mm::Knob;
 use mm::knobs::StandsFor;
@@ -27,6 +28,7 @@ use crate::common::{CommandVerdict, Failure, Texts, answer, command_line, knob, 
 use crate::fail_if;
 use crate::output::say;
 use crate::progress::Bar;
+use crate::this_machine::THIS;
 
 /// Puts back what a killed program left behind, and says so even to those who want no notes.
 pub(super) fn undo_left() -> Result<(), Failure> {
@@ -69,7 +71,7 @@ pub(super) fn run(global: &Global, options: &Validate) -> Result<CommandVerdict,
         Work { global, stop: trace::stop_on_signals().map_err(Failure::of)?, words, writes, limits, notes };
     let real = work.real_runs(&recording, options.repeats)?;
     let Work { words, notes, .. } = work;
-    let source = read(&recording, &words.title, &prediction.profile)?;
+    let source = read(&recording, &words.title, prediction.profile.clone())?;
     let predicted = predict(global, &prediction, &source)?;
     let all = variants.iter().zip(real).zip(predicted).map(|((variant, real), predicted)| UnderSetting {
         setting: variant.name(),
@@ -269,10 +271,14 @@ fn stopped() -> Failure {
     Failure("stopped from outside; settings were put back".into())
 }
 
-fn read(recording: &Path, name: &str, host: &Profile) -> Result<Source, Failure> {
+/// What was recorded here; `profile` is asked for as this machine's, and is where it was measured.
+fn read(recording: &Path, name: &str, profile: Profile) -> Result<Source, Failure> {
     let at = |error: trace::ReadError| Failure::at(recording, error);
     let mut reader = Reader::open(recording).map_err(at)?;
-    Source::read(&mut reader, name, host).map_err(at)
+    let is_measured = profile.name() == THIS;
+    let on =
+        if is_measured { recorded_on(profile).map_err(Failure::of)? } else { RecordedOn::StandIn(profile) };
+    Source::read(&mut reader, name, &on).map_err(at)
 }
 
 /// A prediction of each setting, with every seed.

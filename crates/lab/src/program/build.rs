@@ -8,6 +8,7 @@ use trace::{Event, EventKind, NameId, PresentKind, ReadError, Reader, Task};
 
 use super::accesses::{Looks, LooksFound};
 use super::aligned;
+use super::bits::Bits;
 use super::clock::KernelCosts;
 use super::counts::Counted;
 use super::files::Files;
@@ -67,6 +68,7 @@ pub(super) struct Builder {
     /// Processes of several tasks.
     threaded: BTreeSet<u32>,
     looks: Looks,
+    bits: Bits,
     heat: HeatMaps,
     /// When the first event was.
     begun: Option<u64>,
@@ -89,6 +91,7 @@ impl Builder {
             races: Races::default(),
             order: Order::default(),
             looks: Looks::default(),
+            bits: Bits::default(),
             heat: HeatMaps::default(),
             begun: None,
             last: 0,
@@ -153,11 +156,20 @@ impl Builder {
     fn used(&mut self, task: usize, address: u64, bits: u64) {
         let Some(space) = self.tracks[task].space else { return };
         self.looks.used(space, &self.layouts[space].windows, (address, bits));
+        let paid = f64::from(self.bits.came(space, bits.count_ones())) * self.costs.bit_ns;
+        let runs = |track: &&mut Track| track.space == Some(space) && track.clock.is_running();
+        let running = self.tracks.iter_mut().filter(runs).count();
+        if running > 0 {
+            // Who ran since the look before runs now, as a rule.
+            self.tracks.iter_mut().filter(runs).for_each(|track| track.clock.owe_late(paid / running as f64));
+            self.program.counted.bits_ns += paid;
+        }
     }
 
     /// Accessed bits were looked at page by page, so many µs after they were cleared, or cleared.
     fn looked_by_page(&mut self, time: u64, task: usize, us: (u32, u32)) {
         let Some(space) = self.tracks[task].space else { return };
+        self.bits.looked(space);
         match us {
             (0, 0) => self.looks.cleared(time, space, &mut self.tracks),
             us => self.looks.looked(space, us),
@@ -205,6 +217,7 @@ impl Builder {
             EventKind::Fault { address, error_code, .. } => {
                 self.happens(time, task);
                 self.tracks[task].needs = 0;
+                self.tracks[task].space.iter().for_each(|space| self.bits.faulted(*space));
                 self.fault(time, task, (address, error_code));
             }
             EventKind::Fork { child, flags, took_ns } => {

@@ -5,7 +5,7 @@
 
 use mm::ids::PAGE_SIZE;
 use sim::Profile;
-use trace::Meta;
+use trace::{Meta, RecordingCost};
 
 /// What the recorded machine spent, ns.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -22,39 +22,102 @@ pub struct KernelCosts {
     pub event_ns: f64,
     /// Taking a page out of an address space and freeing it, likewise.
     pub unmap_page_ns: f64,
+    /// A page's next access once its accessed bit was cleared, beyond what it takes else; 0 where that was not measured.
+    pub bit_ns: f64,
+}
+
+/// The machine that made a recording, as far as it is known.
+#[derive(Clone, PartialEq, Debug)]
+pub enum RecordedOn {
+    /// It itself, measured.
+    Measured {
+        /// As it was measured.
+        profile: Profile,
+        /// What a replay on that profile takes for a page.
+        page: PageLoop,
+    },
+    /// Another, in its place.
+    StandIn(Profile),
+}
+
+/// What a small page of private memory takes on a simulated machine, ns.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct PageLoop {
+    /// A first write to it, all that comes with it.
+    pub comes_ns: f64,
+    /// Unmapping it.
+    pub goes_ns: f64,
+}
+
+impl RecordedOn {
+    /// What is known of it, or of the one that stands for it.
+    pub const fn profile(&self) -> &Profile {
+        let (Self::Measured { profile, .. } | Self::StandIn(profile)) = self;
+        profile
+    }
+
+    /// A page's way in, which is cleared in no cache, and its way out.
+    fn page(&self) -> PageLoop {
+        let profile = match self {
+            Self::Measured { page, .. } => return *page,
+            Self::StandIn(profile) => profile,
+        };
+        let [fault, allocation, unmap, free] =
+            ["path.fault_ns", "path.page_alloc_ns", "path.unmap_ns", "path.page_free_ns"]
+                .map(|path| profile.value(path));
+        PageLoop {
+            comes_ns: fault + allocation + clearing_ns(profile, "memory.clear_gbps"),
+            goes_ns: unmap + free,
+        }
+    }
+
+    /// How many times as long a page took in the recorder's loop while it recorded as `loop_ns`, which it takes here.
+    fn slower(&self, cost: &RecordingCost, loop_ns: f64) -> f64 {
+        match self {
+            // By recording alone: the replay takes as long for a page as was measured here without.
+            Self::Measured { .. } => 1.0 + (cost.fault_ns_recorded - cost.fault_ns).max(0.0) / loop_ns,
+            Self::StandIn(_) => cost.fault_ns_recorded / loop_ns,
+        }
+    }
+}
+
+fn clearing_ns(profile: &Profile, speed: &str) -> f64 {
+    PAGE_SIZE as f64 / profile.value(speed)
 }
 
 impl KernelCosts {
-    /// As the recorder measured them before it began, and where it did not, as the profile `host` has them.
-    pub fn of(meta: &Meta, host: &Profile) -> Self {
-        let clearing_ns = |speed: &str| PAGE_SIZE as f64 / host.value(speed);
-        let clear_page_ns = clearing_ns("memory.clear_gbps");
-        let [fault, allocation] = ["path.fault_ns", "path.page_alloc_ns"].map(|path| host.value(path));
-        let exception = host.value("path.exception_ns");
-        let goes = host.value("path.unmap_ns") + host.value("path.page_free_ns");
+    /// As the recorder measured them before it began, as far as `on` does not have them.
+    pub fn of(meta: &Meta, on: &RecordedOn) -> Self {
+        let host = on.profile();
+        let clear_page_ns = clearing_ns(host, "memory.clear_gbps");
+        let [allocation, exception] =
+            ["path.page_alloc_ns", "path.exception_ns"].map(|path| host.value(path));
+        let PageLoop { comes_ns, goes_ns } = on.page();
         let Some(cost) = meta.cost else {
             return Self {
-                fault_ns: fault + allocation + clear_page_ns,
+                fault_ns: comes_ns,
                 clear_page_ns,
                 fill_page_ns: allocation + clear_page_ns,
-                populate_page_ns: fault - exception + allocation + clear_page_ns,
+                populate_page_ns: comes_ns - exception,
                 event_ns: 0.0,
-                unmap_page_ns: goes,
+                unmap_page_ns: goes_ns,
+                bit_ns: 0.0,
             };
         };
         // The recorder's loop maps, touches and unmaps a few pages again and again: a page's way in and its way out together, and cleared in a
         // cache. A program's pages are taken to be in none, as the simulation takes them, which clears them once more: what only one of both
         // counts would be the program's own time, under every setting.
-        let warm = clearing_ns("memory.hot_gbps").min(clear_page_ns);
-        let slower = cost.fault_ns_recorded / (fault + allocation + warm + goes);
+        let warm = clearing_ns(host, "memory.hot_gbps").min(clear_page_ns);
         let cold = clear_page_ns - warm;
+        let slower = on.slower(&cost, comes_ns - cold + goes_ns);
         Self {
-            fault_ns: slower * (fault + allocation + warm) + cold,
+            fault_ns: slower * (comes_ns - cold) + cold,
             clear_page_ns,
             fill_page_ns: slower * (allocation + warm) + cold,
-            populate_page_ns: slower * (fault - exception + allocation + warm) + cold,
+            populate_page_ns: slower * (comes_ns - exception - cold) + cold,
             event_ns: cost.ns_per_event,
-            unmap_page_ns: slower * goes,
+            unmap_page_ns: slower * goes_ns,
+            bit_ns: cost.bit_ns as f64,
         }
     }
 }
@@ -85,6 +148,8 @@ pub(super) struct Clock {
     own: f64,
     /// What the kernel is yet to be given of the task's time, ns.
     debt: f64,
+    /// What it had of the time that is counted as own already, ns.
+    late: f64,
 }
 
 impl Clock {
@@ -108,7 +173,10 @@ impl Clock {
     pub(super) fn advance(&mut self, time: u64) {
         if let Place::Running(since) | Place::Before(since) = self.place {
             let passed = time.saturating_sub(since) as f64;
-            self.own += (passed - self.debt).max(0.0);
+            let own = (passed - self.debt).max(0.0);
+            let late = own.min(self.late);
+            self.late -= late;
+            self.own += own - late;
             self.debt = (self.debt - passed).max(0.0);
         }
         self.be(Place::Running(time));
@@ -141,9 +209,19 @@ impl Clock {
         self.be(Place::Running(time));
     }
 
+    /// Whether it has a CPU, as far as was seen.
+    pub(super) const fn is_running(&self) -> bool {
+        matches!(self.place, Place::Running(_))
+    }
+
     /// The kernel begins something that takes `ns`.
     pub(super) fn owe(&mut self, ns: f64) {
         self.debt += ns;
+    }
+
+    /// Of the time before, `ns` were not the task's own, as is seen now: as much of what follows is not either, whenever that is.
+    pub(super) fn owe_late(&mut self, ns: f64) {
+        self.late += ns;
     }
 
     /// The task leaves its CPU at `time`, to sleep.
@@ -187,17 +265,36 @@ impl Clock {
 
 #[cfg(test)]
 mod tests {
-    use trace::RecordingCost;
-
     use super::*;
 
     /// Costs of a machine on which the recorder's loop took so long while it recorded.
     fn costs(fault_ns_recorded: f64) -> KernelCosts {
         let cost = RecordingCost { ns_per_event: 150.0, fault_ns_recorded, ..RecordingCost::default() };
-        KernelCosts::of(
-            &Meta { cost: Some(cost), ..Meta::default() },
-            &Profile::load("kvm-genoa-2c").unwrap(),
-        )
+        KernelCosts::of(&Meta { cost: Some(cost), ..Meta::default() }, &RecordedOn::StandIn(genoa()))
+    }
+
+    fn genoa() -> Profile {
+        Profile::load("kvm-genoa-2c").unwrap()
+    }
+
+    #[test]
+    fn on_the_machine_itself_a_page_is_what_a_replay_takes_and_what_recording_adds() {
+        let page = PageLoop { comes_ns: 1_500.0, goes_ns: 200.0 };
+        let on = RecordedOn::Measured { profile: genoa(), page };
+        let of = |fault_ns, fault_ns_recorded| {
+            let cost = RecordingCost { fault_ns, fault_ns_recorded, ..RecordingCost::default() };
+            KernelCosts::of(&Meta { cost: Some(cost), ..Meta::default() }, &on)
+        };
+        let plain = of(900.0, 900.0);
+        assert_eq!(
+            plain,
+            of(2_000.0, 1_900.0),
+            "how long the loop takes says nothing, and recording gives no time back"
+        );
+        assert!((plain.fault_ns - 1_500.0).abs() < 0.01 && (plain.unmap_page_ns - 200.0).abs() < 0.01);
+        let recorded = of(900.0, 1_300.0);
+        let more = recorded.fault_ns + recorded.unmap_page_ns - 1_700.0;
+        assert!((more - 400.0).abs() < 0.01, "{recorded:?}");
     }
 
     #[test]
@@ -217,8 +314,8 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_is_the_profiles() {
-        let host = Profile::load("kvm-genoa-2c").unwrap();
-        let of = KernelCosts::of(&Meta::default(), &host);
+        let host = genoa();
+        let of = KernelCosts::of(&Meta::default(), &RecordedOn::StandIn(host.clone()));
         let whole = host.value("path.fault_ns") + host.value("path.page_alloc_ns") + of.clear_page_ns;
         assert!((of.fault_ns - whole).abs() < 0.01 && of.event_ns == 0.0, "{of:?}");
     }
@@ -233,6 +330,18 @@ mod tests {
         assert_eq!(clock.take_own(), 1_000, "the kernel had all of the 300");
         clock.advance(4_300);
         assert_eq!(clock.take_own(), 1_600, "and 400 of these 2000");
+    }
+
+    #[test]
+    fn what_is_owed_late_outlasts_a_sleep() {
+        let mut clock = Clock::default();
+        clock.enter(0);
+        clock.owe(100.0);
+        clock.owe_late(700.0);
+        clock.sleep(300);
+        clock.enter(1_000);
+        clock.advance(2_000);
+        assert_eq!(clock.take_own(), 500, "100 and 200 of the 300, and 500 of these 1000");
     }
 
     #[test]

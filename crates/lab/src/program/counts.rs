@@ -3,7 +3,7 @@
 use trace::{EventKind, Gfp, Meta, RecordingEnd, Usage};
 
 /// What was counted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Counted {
     /// Faults of the program's tasks in its own address spaces.
     pub faults: u64,
@@ -12,6 +12,8 @@ pub struct Counted {
     pub writes_to_shared: u64,
     /// What recording took of the tasks' time, ns.
     pub recorder_ns: u64,
+    /// Of that, accessed bits that were cleared and came back.
+    pub bits_ns: f64,
     /// Blocks of user memory (`__GFP_MOVABLE`, order 0 and more) that its tasks were given; 0 without page events.
     pub pages_allocated: u64,
     /// From the beginning of the recording to the program's last event, ns.
@@ -53,6 +55,7 @@ impl Counted {
     /// What is known at the end, of a recording with so many events of the program.
     pub(super) fn ended(&mut self, meta: &Meta, end: Option<&RecordingEnd>, events: u64) {
         self.recorder_ns = meta.cost.map_or(0, |cost| (cost.ns_per_event * events as f64) as u64);
+        self.recorder_ns += self.bits_ns as u64;
         if let Some(end) = end {
             self.usage = end.usage;
             if let Some(sampled) = &end.sampled {

@@ -27,6 +27,7 @@
 
 mod accesses;
 mod aligned;
+mod bits;
 mod build;
 mod clock;
 mod counts;
@@ -57,7 +58,7 @@ mod windows;
 
 pub use accesses::{LookedAt, Walked, WalkedFrom};
 pub use build::{from_recording, has_program};
-pub use clock::KernelCosts;
+pub use clock::{KernelCosts, PageLoop, RecordedOn};
 pub use counts::Counted;
 pub use files::RecordedFile;
 pub use said::{SaidPolicy, WhatIsThere, node_mask};

@@ -30,4 +30,6 @@ pub use proof::{policy_of, prove};
 pub use run::{ReplayError, replay, replay_all};
 pub use share::{CpuChoice, Share, ShareError, ShareOptions, Shares, policy as parse_mempolicy};
 pub use source::Source;
+
+pub use crate::program::{PageLoop, RecordedOn};
 pub use stood::{begin_as_recorded, stood_otherwise};

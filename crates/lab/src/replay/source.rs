@@ -5,10 +5,10 @@ use std::io::{Read, Seek};
 use std::sync::Arc;
 
 use mm::{Knob, Policy};
-use sim::{Profile, Tlb};
+use sim::Tlb;
 use trace::{ReadError, Reader};
 
-use crate::program::{self, KernelCosts, Program};
+use crate::program::{self, KernelCosts, Program, RecordedOn};
 use crate::reach::Brings;
 use crate::recorded::{self, HostCosts, Recorded};
 
@@ -24,23 +24,23 @@ pub enum Source {
 }
 
 impl Source {
-    /// Reads a recording, called `name`: as a program where it holds one. `host` stands for the machine that was recorded where the
-    /// recording does not say what something cost there.
+    /// Reads a recording, called `name`: as a program where it holds one; what something cost there, and the recording does not
+    /// say, is as `on` has it.
     ///
     /// # Errors
     /// An event that is written wrongly. What is damaged or missing is left out, counted and said.
     pub fn read<R: Read + Seek>(
         reader: &mut Reader<R>,
         name: &str,
-        host: &Profile,
+        on: &RecordedOn,
     ) -> Result<Self, ReadError> {
         if program::has_program(reader) {
-            let costs = KernelCosts::of(reader.meta(), host);
+            let costs = KernelCosts::of(reader.meta(), on);
             let mut program = program::from_recording(reader, name, costs)?;
-            program.tlb = Some(Tlb::new(host));
+            program.tlb = Some(Tlb::new(on.profile()));
             return Ok(Self::Program(Arc::new(program)));
         }
-        Self::read_events(reader, name, host)
+        Self::read_events(reader, name, on)
     }
 
     /// Reads a recording's page and slab events, whatever else it holds.
@@ -50,9 +50,9 @@ impl Source {
     pub fn read_events<R: Read + Seek>(
         reader: &mut Reader<R>,
         name: &str,
-        host: &Profile,
+        on: &RecordedOn,
     ) -> Result<Self, ReadError> {
-        let costs = HostCosts::of(reader.meta(), host);
+        let costs = HostCosts::of(reader.meta(), on.profile());
         Ok(Self::Events(Arc::new(recorded::from_recording(reader, name, costs)?)))
     }
 

@@ -2,11 +2,10 @@
 
 use std::io::{Read, Seek};
 
-use sim::Profile;
 use trace::{ReadError, Reader};
 
 use super::ground::Ground;
-use crate::replay::{Plan, Source};
+use crate::replay::{Plan, RecordedOn, Source};
 use crate::subject::Subject;
 
 /// The shortened forms, in thousandths of the whole.
@@ -37,7 +36,7 @@ impl Recorded {
     pub fn read<R: Read + Seek>(
         reader: &mut Reader<R>,
         name: &str,
-        host: &Profile,
+        on: &RecordedOn,
         content: String,
     ) -> Result<Self, ReadError> {
         let events = reader.event_count();
@@ -46,12 +45,12 @@ impl Recorded {
             let part = (u128::from(events) * u128::from(permille) / 1000) as u64;
             if part >= LEAST_EVENTS {
                 reader.stop_after(part);
-                shortened.push(Form { permille, source: Source::read(reader, name, host)? });
+                shortened.push(Form { permille, source: Source::read(reader, name, on)? });
             }
         }
         shortened.retain(|form: &Form| !form.source.is_empty());
         reader.stop_after(u64::MAX);
-        let whole = Form { permille: 1000, source: Source::read(reader, name, host)? };
+        let whole = Form { permille: 1000, source: Source::read(reader, name, on)? };
         Ok(Self { shortened, whole, content })
     }
 

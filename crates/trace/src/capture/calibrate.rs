@@ -5,6 +5,7 @@ use std::{io, ptr};
 use super::bpf::Belongs;
 use super::source::Source;
 use crate::error::RecordError;
+use crate::heat::bits::{AccessedBits, Translations};
 use crate::meta::RecordingCost;
 
 /// How often events are stopped and started: who has a core's other thread makes all of it slower for tenths of a second, so that what is
@@ -56,6 +57,7 @@ fn measure_as_member(events: &mut Source) -> Result<Option<RecordingCost>, Recor
         fault_ns: median(&mut off),
         events_per_fault: median(&mut counts),
         rounds: ROUNDS as u32,
+        bit_ns: 0,
     }))
 }
 
@@ -130,6 +132,33 @@ pub(super) fn event_cost(
     Ok((!costs.is_empty()).then(|| median(&mut costs).max(0.0)))
 }
 
+/// Pages whose bits are cleared: more than a TLB has room for, or few of them would be walked to.
+const BIT_PAGES: usize = 8192;
+const BIT_ROUNDS: usize = 5;
+
+/// What a page's next access takes longer once its accessed bit was cleared, ns; 0 where the system clears none.
+pub(super) fn bit_ns() -> u64 {
+    bit_rounds().map_or(0, |mut costs| median(&mut costs).max(0.0) as u64)
+}
+
+fn bit_rounds() -> Result<Vec<f64>, RecordError> {
+    let denied = |error| RecordError::System { what: "clearing accessed bits", error };
+    let mut bits = AccessedBits::open(std::process::id()).map_err(|(_, error)| denied(error))?;
+    let memory = SmallPages::map(BIT_PAGES)?;
+    memory.touch();
+    let timed = || {
+        let start = own_ns();
+        memory.touch();
+        (own_ns() - start) as f64
+    };
+    let round = |_| {
+        let before = timed();
+        bits.clear(Translations::Kept).map_err(denied)?;
+        Ok((timed() - before) / BIT_PAGES as f64)
+    };
+    (0..BIT_ROUNDS).map(round).collect()
+}
+
 /// This thread's own time in ns, which stands still while others have its CPU.
 fn own_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -147,31 +176,44 @@ fn fault_loop() -> Result<u64, RecordError> {
 
 /// Maps so many pages, writes a byte to each, unmaps them.
 pub(super) fn touch_pages(pages: usize) -> Result<(), RecordError> {
-    let len = pages * PAGE_SIZE;
-    // SAFETY: a fresh private mapping at an address of the kernel's choice touches no memory of ours.
-    let memory = unsafe {
-        libc::mmap(
-            ptr::null_mut(),
-            len,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-            -1,
-            0,
-        )
-    };
-    if memory == libc::MAP_FAILED {
-        return Err(RecordError::system("mapping memory to measure the cost of recording"));
-    }
-    // SAFETY: `memory` is ours alone, `len` bytes long, and not used after it is unmapped. Without huge pages each
-    // write is a fault.
-    unsafe {
-        libc::madvise(memory, len, libc::MADV_NOHUGEPAGE);
-        for page in 0..pages {
-            memory.cast::<u8>().add(page * PAGE_SIZE).write_volatile(1);
-        }
-        libc::munmap(memory, len);
-    }
+    SmallPages::map(pages)?.touch();
     Ok(())
+}
+
+/// Private memory without huge pages, unmapped when it is dropped.
+struct SmallPages {
+    memory: *mut libc::c_void,
+    pages: usize,
+}
+
+impl SmallPages {
+    fn map(pages: usize) -> Result<Self, RecordError> {
+        let (protection, flags) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a fresh private mapping at an address of the kernel's choice touches no memory of ours.
+        let memory = unsafe { libc::mmap(ptr::null_mut(), pages * PAGE_SIZE, protection, flags, -1, 0) };
+        if memory == libc::MAP_FAILED {
+            return Err(RecordError::system("mapping memory to measure the cost of recording"));
+        }
+        // SAFETY: advice on this mapping changes no contents.
+        unsafe { libc::madvise(memory, pages * PAGE_SIZE, libc::MADV_NOHUGEPAGE) };
+        Ok(Self { memory, pages })
+    }
+
+    /// Writes a byte to each page; the first time each write is a fault.
+    fn touch(&self) {
+        for page in 0..self.pages {
+            // SAFETY: the byte lies in this mapping, which is ours alone.
+            unsafe { self.memory.cast::<u8>().add(page * PAGE_SIZE).write_volatile(1) };
+        }
+    }
+}
+
+impl Drop for SmallPages {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this value's, and nothing of it is used from here on.
+        unsafe { libc::munmap(self.memory, self.pages * PAGE_SIZE) };
+    }
 }
 
 /// This thread's number.

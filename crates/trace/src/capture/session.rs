@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
-use super::accessed::{AccessSampler, Whose};
+use super::accessed::AccessSampler;
 use super::bpf::{Belongs, CountedPages, Watched};
 use super::budget::Budget;
 use super::child::{Ended, HugePages, WaitingChild, exit_code, terminate, try_wait};
@@ -31,7 +31,7 @@ use crate::error::RecordError;
 use crate::event::Absence;
 use crate::format::{Writer, Written};
 use crate::mask::Mask;
-use crate::meta::{AccessedCost, Keep, Meta, RecordingEnd, Usage};
+use crate::meta::{AccessedCost, Keep, Meta, RecordingCost, RecordingEnd, Usage};
 use crate::stream::accessed::AccessedRound;
 use crate::stream::assemble::{Assembler, Membership};
 use crate::stream::attached::Attached;
@@ -175,6 +175,13 @@ const fn huge_pages(options: &RecordOptions) -> HugePages {
     if options.keep_huge_pages { HugePages::Kept } else { HugePages::Off }
 }
 
+/// What recording costs; `None` if that cannot be measured.
+fn cost(options: &RecordOptions, events: &mut Source) -> Result<Option<RecordingCost>, RecordError> {
+    let measured = calibrate::measure(events, options.ring_pages)?;
+    let looks = options.looking() != Looking::Never;
+    Ok(measured.map(|cost| RecordingCost { bit_ns: if looks { calibrate::bit_ns() } else { 0 }, ..cost }))
+}
+
 /// Everything from the description of the machine to the command's first instruction.
 fn start(
     options: &RecordOptions,
@@ -183,7 +190,7 @@ fn start(
     (tracepoints, held): (Vec<String>, Option<WaitingChild>),
 ) -> Result<Started, RecordError> {
     let mut meta = host::describe();
-    meta.cost = calibrate::measure(events, options.ring_pages)?;
+    meta.cost = cost(options, events)?;
     let budget = Budget::asked_for(options, events, meta.cost)?;
     // That moved pages between the lists.
     meta.zoneinfo = host::zoneinfo();
@@ -256,19 +263,6 @@ fn cgroup_folder(target: &Target) -> Result<Option<PathBuf>, RecordError> {
         Target::Cgroup(name) => cgroup::find(name).map(Some),
         _ => Ok(None),
     }
-}
-
-/// Who looks at accessed bits of the command that is `root`, or of whom the options name.
-fn sampler(options: &RecordOptions, root: Option<u32>) -> Result<Option<AccessSampler>, RecordError> {
-    let whose = match (&options.target, root) {
-        _ if options.looking() == Looking::Never => return Ok(None),
-        (Target::Process(pid), _) => Whose::Tree(*pid),
-        (Target::Cgroup(name), _) => Whose::Cgroup(cgroup::find(name)?),
-        (_, Some(root)) => Whose::Tree(root),
-        (_, None) => return Ok(None),
-    };
-    let started = AccessSampler::start(whose, options.looking());
-    started.map(Some).map_err(|error| RecordError::System { what: "starting a thread", error })
 }
 
 /// Whose events programs in the kernel record.
@@ -353,8 +347,9 @@ impl<'a> Session<'a> {
             return Err(output.cut(assembler.writer().written(), error));
         }
         let now = Instant::now();
+        let bit_ns = meta.cost.map_or(0, |cost| cost.bit_ns);
         Ok(Self {
-            accessed: sampler(options, child.as_ref().map(Child::id))?,
+            accessed: AccessSampler::of(options, child.as_ref().map(Child::id), bit_ns)?,
             looks: VecDeque::new(),
             accessed_cost: None,
             budget,

@@ -12,6 +12,7 @@ use host::probe::{Grade, Measured, Probe};
 use sim::profile::{FigureSpec, FigureSpread, ORDERED};
 use sim::{Figure, FigureKind, Profile, ProfileError};
 
+pub use settle::recorded_on;
 pub use shape::{Described, describe};
 
 use crate::scene::SceneError;

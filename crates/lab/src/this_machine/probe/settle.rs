@@ -8,6 +8,7 @@ use host::probe::{Grade, Measured, PageLoops, SampleSpread};
 use mm::{Nanos, Policy};
 use sim::Profile;
 
+use crate::replay::{PageLoop, RecordedOn};
 use crate::scene::{Scene, SceneError, perform};
 use crate::workloads::WorkloadSpec;
 
@@ -15,6 +16,19 @@ use crate::workloads::WorkloadSpec;
 const ROUNDS: usize = 3;
 /// Simulated time that is enough for any of them.
 const ENOUGH: Nanos = Nanos(60_000_000_000);
+
+/// Bytes of a loop that a replay's price of a page is taken from.
+const PRICED_BYTES: usize = 32 << 20;
+
+/// The machine that made a recording and was measured as `profile`.
+///
+/// # Errors
+/// A machine that cannot be simulated, or that lacks the memory.
+pub fn recorded_on(profile: Profile) -> Result<RecordedOn, SceneError> {
+    let simulated = simulate(&profile, PRICED_BYTES)?;
+    let page = PageLoop { comes_ns: simulated.private, goes_ns: simulated.private_gone };
+    Ok(RecordedOn::Measured { profile, page })
+}
 
 /// What a loop takes, ns a page.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -32,6 +32,7 @@ const GOOD_SHARES: [f64; 2] = [0.12, 0.4];
 /// Looks until it is `stopped`.
 pub(super) fn look(
     (whose, looking): (Whose, Looking),
+    bit_ns: u64,
     stopped: &Receiver<()>,
     rounds: Sender<AccessedRound>,
 ) -> AccessedCost {
@@ -42,7 +43,7 @@ pub(super) fn look(
         pace: Pace::default(),
         cleared: BTreeMap::new(),
         reading: Reading::default(),
-        cost: AccessedCost::default(),
+        cost: AccessedCost { bit_ns, ..AccessedCost::default() },
     };
     course.run(stopped);
     course.cost

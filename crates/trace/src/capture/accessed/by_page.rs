@@ -43,6 +43,7 @@ const KIB_A_PAGE: u64 = PAGE / 1024;
 pub(super) fn look(
     tables: PageTables,
     (whose, looking): (Whose, Looking),
+    bit_ns: u64,
     stopped: &Receiver<()>,
     rounds: Sender<AccessedRound>,
 ) -> AccessedCost {
@@ -53,7 +54,7 @@ pub(super) fn look(
         open: BTreeMap::new(),
         reading: Reading::default(),
         reading_cost: Duration::ZERO,
-        cost: AccessedCost { by_page: true, ..AccessedCost::default() },
+        cost: AccessedCost { by_page: true, bit_ns, ..AccessedCost::default() },
     };
     course.run(stopped, Pace::new(if looking == Looking::Often { OFTEN } else { SELDOM }));
     course.cost
@@ -152,6 +153,7 @@ impl Course {
             let left = pace.next.saturating_sub(began.elapsed());
             pause = pause.min(left.max(PAUSES[0]));
         }
+        self.cost.accessed_pages += self.open.values().map(Period::paid_pages).sum::<u64>();
         self.cost.own_ns = own_ns();
     }
 
@@ -270,7 +272,7 @@ impl Course {
         let Some(mut period) = self.open.remove(&pid) else { return Ok(()) };
         let look = period.look(pid, &self.tables)?;
         let (since, cpu_ns) = (period.since(&look), period.cpu_ns(&look));
-        self.cost.accessed_pages += period.accessed_pages();
+        self.cost.accessed_pages += period.paid_pages();
         if !period.has_moment {
             self.tell_moment(pid, cpu_ns, look.mappings.clone());
         }
@@ -356,7 +358,11 @@ impl Period {
         (passed as f64 * look.at.cpus_since(self.before)) as u64
     }
 
-    fn accessed_pages(&self) -> u64 {
+    /// Pages whose bit has come since it was cleared; none of a process that is looked at since it was forked, whose pages are all new.
+    fn paid_pages(&self) -> u64 {
+        if self.cleared.ns == 0 {
+            return 0;
+        }
         self.seen.values().flatten().map(|word| u64::from(word.count_ones())).sum()
     }
 }

@@ -22,8 +22,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
 use super::bpf::{self, PageTables};
-use super::options::Looking;
+use super::options::{Looking, RecordOptions, Target};
 use super::{cgroup, procs};
+use crate::error::RecordError;
 use crate::meta::AccessedCost;
 use crate::stream::accessed::AccessedRound;
 
@@ -59,19 +60,41 @@ pub(super) struct AccessSampler {
 }
 
 impl AccessSampler {
-    /// Starts to look, seldom or often: page by page, where the kernel lets us.
-    pub(super) fn start(whose: Whose, looking: Looking) -> io::Result<Self> {
-        let tables = bpf::types().and_then(|types| PageTables::load(&types));
-        Self::start_with((whose, looking), tables.ok())
+    /// Who looks at the command that is `root`, or at whom the options name, where they do not leave it out. A page that gets its bit back loses
+    /// `bit_ns`.
+    pub(super) fn of(
+        options: &RecordOptions,
+        root: Option<u32>,
+        bit_ns: u64,
+    ) -> Result<Option<Self>, RecordError> {
+        let whose = match (&options.target, root) {
+            _ if options.looking() == Looking::Never => return Ok(None),
+            (Target::Process(pid), _) => Whose::Tree(*pid),
+            (Target::Cgroup(name), _) => Whose::Cgroup(cgroup::find(name)?),
+            (_, Some(root)) => Whose::Tree(root),
+            (_, None) => return Ok(None),
+        };
+        let started = Self::start(whose, options.looking(), bit_ns);
+        started.map(Some).map_err(|error| RecordError::System { what: "starting a thread", error })
     }
 
-    fn start_with((whose, looking): (Whose, Looking), tables: Option<PageTables>) -> io::Result<Self> {
+    /// Starts to look, seldom or often: page by page, where the kernel lets us.
+    fn start(whose: Whose, looking: Looking, bit_ns: u64) -> io::Result<Self> {
+        let tables = bpf::types().and_then(|types| PageTables::load(&types));
+        Self::start_with((whose, looking), bit_ns, tables.ok())
+    }
+
+    fn start_with(
+        (whose, looking): (Whose, Looking),
+        bit_ns: u64,
+        tables: Option<PageTables>,
+    ) -> io::Result<Self> {
         let (stop, stopped) = channel();
         let (sender, rounds) = channel();
         let thread = thread::Builder::new().name("freehold-accessed".into());
         let thread = thread.spawn(move || match tables {
-            Some(tables) => by_page::look(tables, (whose, looking), &stopped, sender),
-            None => by_mapping::look((whose, looking), &stopped, sender),
+            Some(tables) => by_page::look(tables, (whose, looking), bit_ns, &stopped, sender),
+            None => by_mapping::look((whose, looking), bit_ns, &stopped, sender),
         })?;
         Ok(Self { stop: Some(stop), rounds, thread: Some(thread) })
     }
@@ -120,7 +143,7 @@ mod tests {
             }
         });
         let mut sampler =
-            AccessSampler::start_with((Whose::Tree(std::process::id()), Looking::Seldom), tables).unwrap();
+            AccessSampler::start_with((Whose::Tree(std::process::id()), Looking::Seldom), 0, tables).unwrap();
         let (began, memory) = (Instant::now(), told.recv().unwrap());
         loop {
             let round = sampler.rounds.recv_timeout(Duration::from_secs(20)).unwrap();
