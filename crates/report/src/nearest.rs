@@ -2,6 +2,7 @@
 
 use lab::replay::ParseSettingError;
 use lab::subject::AskedError;
+use mm::knobs::in_place_of;
 use mm::policy::{EXAMPLE_POLICIES, NEWEST, OLDEST, PolicyError, Refusal};
 use mm::{KNOBS, KnobError};
 
@@ -69,8 +70,11 @@ pub fn no_question(error: &AskedError) -> String {
     }
 }
 
-/// One line for a knob that does not exist. Huge pages are THP in speech, and `transparent_hugepage` in names.
+/// One line for a knob that does not exist; what holds instead, where it is a setting of Linux. Huge pages are THP in speech, and `transparent_hugepage` in names.
 pub(crate) fn no_knob(name: &str) -> String {
+    if let Some(why) = in_place_of(name) {
+        return format!("`{name}` is no knob of a replay: {why}");
+    }
     let long = name.to_lowercase().replacen("thp", "transparent_hugepage", 1);
     let near = nearest(&long, KNOBS.iter().map(|spec| spec.name));
     unknown_near("knob", name, near, "freehold knobs list")
@@ -113,6 +117,11 @@ mod tests {
             assert_eq!(no_knob(said), line);
         }
         assert_eq!(no_knob("zzz"), "no knob `zzz`; `freehold knobs list` lists them");
+        assert_eq!(
+            no_knob("vm.oom_kill_allocating_task"),
+            "`vm.oom_kill_allocating_task` is no knob of a replay: where the machine's memory is out nobody is killed for it here: what there is \
+             no page for is counted"
+        );
     }
 
     #[test]

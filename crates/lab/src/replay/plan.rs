@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use mm::knobs::in_place_of;
 use mm::{Cpu, Knob, KnobError, Limit, Nanos, Policy};
 use sim::Profile;
 
@@ -234,7 +235,9 @@ impl fmt::Display for ParseSettingError {
             Self::NotOfGroups(name) => {
                 let limits: Vec<&str> = Limit::ALL.iter().map(|limit| limit.knob().spec().name).collect();
                 let limits = limits.join(", ");
-                write!(f, "'{name}' is no setting of a cgroup: it is cgroup.NAME. and one of {limits}")
+                write!(f, "'{name}' is no setting of a cgroup: it is cgroup.NAME. and one of {limits}")?;
+                let file = name.find(".memory.").and_then(|at| name.get(at + 1..));
+                file.and_then(in_place_of).map_or(Ok(()), |why| write!(f, "; {why}"))
             }
             Self::SetTwice(name) => {
                 write!(f, "{name} is set twice; give it all its values at once: --set {name}=V,V")

@@ -10,6 +10,7 @@ use crate::rules::policy::Policy;
 
 mod base;
 mod declare;
+mod elsewhere;
 mod kernels;
 mod leaves;
 mod need;
@@ -20,6 +21,7 @@ mod value_tests;
 mod watch;
 mod words;
 
+pub use elsewhere::in_place_of;
 pub use kernels::{Distributed, Kernels, Limited};
 pub use leaves::Leaves;
 pub use need::{Compares, Need};
@@ -256,7 +258,10 @@ pub enum KnobError {
 impl fmt::Display for KnobError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unknown { name } => write!(f, "no knob is called '{name}'"),
+            Self::Unknown { name } => match in_place_of(name) {
+                Some(why) => write!(f, "'{name}' is no knob: {why}"),
+                None => write!(f, "no knob is called '{name}'"),
+            },
             Self::OutOfRange { knob, value } => {
                 let spec = knob.spec();
                 write!(f, "{} = {value} is out of range: {} to {}", spec.name, spec.min, spec.max)?;

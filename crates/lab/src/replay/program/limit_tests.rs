@@ -306,10 +306,13 @@ fn zswap_is_not_waited_for() {
 fn a_file_of_a_cgroup_is_named_by_its_recording() {
     let refused = |text: &str| parse_setting(text).unwrap_err().to_string();
     insta::assert_snapshot!(
-        [refused("cgroup.db.vm.swappiness=1"), refused("cgroup.memory.max=1G"), refused("memory.max=lots")].join("\n"),
+        ["cgroup.db.vm.swappiness=1", "cgroup.memory.max=1G", "cgroup.db.memory.oom.group=0", "memory.max=lots"]
+            .map(refused)
+            .join("\n"),
         @r"
     'cgroup.db.vm.swappiness' is no setting of a cgroup: it is cgroup.NAME. and one of memory.max, memory.high, memory.low, memory.min, memory.swap.max
     'cgroup.memory.max' is no setting of a cgroup: it is cgroup.NAME. and one of memory.max, memory.high, memory.low, memory.min, memory.swap.max
+    'cgroup.db.memory.oom.group' is no setting of a cgroup: it is cgroup.NAME. and one of memory.max, memory.high, memory.low, memory.min, memory.swap.max; all tasks of a program are killed together, as where it is 1
     memory.max = lots cannot be: it takes max, a number, a size (64M) or a range with a step (0-100:20)
     "
     );
