@@ -2,35 +2,49 @@
 //! workload without files does not notice that it is there.
 //!
 //! As the kernel's, it writes while more is dirty than `vm.dirty_background_ratio` allows, all that is dirty when reclaim asks,
-//! and looks every 5 s (`vm.dirty_writeback_centisecs`) for what has been dirty for 30 s (`vm.dirty_expire_centisecs`). The
-//! memory manager keeps no ages of dirty pages: 30 s after the first of them became dirty, all are written.
+//! and looks every `vm.dirty_writeback_centisecs` (5 s; 0: never) for what has been dirty for `vm.dirty_expire_centisecs` (30 s). The
+//! memory manager keeps no ages of dirty pages: so long after the first of them became dirty, all are written.
 
-use mm::{Machine, Nanos};
+use mm::{Knob, Machine, Nanos};
 
 use crate::stage::Stage;
 
 /// Pages of a round, 4 MiB: the kernel's MAX_WRITEBACK_PAGES.
 const ROUND: u64 = 1024;
-const INTERVAL: Nanos = Nanos(5_000_000_000);
-const EXPIRE: Nanos = Nanos(30_000_000_000);
+/// ns of the unit in which intervals are set.
+const CENTISECOND: u64 = 10_000_000;
 
 /// The daemon's life.
 pub(crate) fn run(stage: &Stage) -> ! {
     let mut dirty_since = stage.machine().now();
     loop {
         let now = stage.machine().now();
-        let expired = now.0 - dirty_since.0 >= EXPIRE.0;
+        let interval = interval(stage);
+        let expired = interval.is_some() && has_expired(stage, now.0 - dirty_since.0);
         if expired {
             dirty_since = now;
         }
         write(stage, if expired { stage.mm.files().dirty_pages().dirty } else { 0 });
         if stage.mm.files().dirty_pages().dirty > 0 {
-            stage.machine().block(INTERVAL);
+            stage.machine().block(interval.unwrap_or(Nanos(u64::MAX)));
         } else {
             stage.machine().block(Nanos(u64::MAX));
             dirty_since = stage.machine().now();
         }
     }
+}
+
+/// How long it sleeps between its looks; `None` where it is only woken.
+fn interval(stage: &Stage) -> Option<Nanos> {
+    let knob = Knob::DirtyWritebackCentisecs;
+    let set = stage.mm.knobs().decide(stage.machine(), knob, |set| set);
+    (set > 0).then_some(Nanos(set * CENTISECOND))
+}
+
+/// Whether something that has been dirty for `ns` is to be written for that.
+fn has_expired(stage: &Stage, ns: u64) -> bool {
+    let by = (Knob::DirtyExpireCentisecs, ns);
+    stage.mm.knobs().decide_by(stage.machine(), by, |set| set * CENTISECOND, |mark| ns >= mark)
 }
 
 /// Writes `due` pages, and more as long as there is a reason to.

@@ -70,7 +70,7 @@ fn who_writes_to_no_file_and_needs_no_huge_page_does_not_notice_daemons_for_that
     assert!(without.1 > Nanos(2_000_000_000), "{:?}", without.1);
 }
 
-/// When what a task wrote was no longer dirty and on the disk, in ms.
+/// When what a task wrote was no longer dirty and on the disk, in ms; 100 s if it never was.
 fn clean_after(knobs: &[(Knob, u64)], pages: u32) -> u64 {
     let (mut sim, stage) = with_daemons(knobs);
     stage.disk.set_speed(100);
@@ -83,7 +83,8 @@ fn clean_after(knobs: &[(Knob, u64)], pages: u32) -> u64 {
             seen.mm.files().write_file(&file, page, Placement::default()).expect("memory");
         }
         assert_ne!(seen.mm.files().dirty_pages(), DirtyPages::default());
-        while seen.mm.files().dirty_pages() != DirtyPages::default() {
+        let is_over = || machine.now() >= Nanos(100 * SECOND);
+        while seen.mm.files().dirty_pages() != DirtyPages::default() && !is_over() {
             machine.sleep(Nanos(1_000_000));
         }
         at.set(machine.now().0 / 1_000_000);
@@ -99,6 +100,17 @@ fn what_is_dirty_for_half_a_minute_is_written() {
     // 2000 pages take 82 ms; the flusher looks every 5 s.
     let ms = clean_after(&[], 2000);
     assert!((30_000..35_100).contains(&ms), "{ms} ms");
+}
+
+#[test]
+fn how_long_something_may_be_dirty_is_set() {
+    let after = |look: u64, expire: u64| {
+        clean_after(&[(Knob::DirtyWritebackCentisecs, look), (Knob::DirtyExpireCentisecs, expire)], 2000)
+    };
+    let [as_often_as_by_default, oftener, never] = [after(500, 200), after(50, 200), after(0, 200)];
+    assert!((5_000..5_200).contains(&as_often_as_by_default), "{as_often_as_by_default} ms");
+    assert!((2_000..2_700).contains(&oftener), "{oftener} ms");
+    assert_eq!(never, 100_000);
 }
 
 #[test]

@@ -134,6 +134,13 @@ pub(crate) fn spaces() -> Vec<Case> {
         case(Knob::DirtyBackgroundRatio, 1, writers(), small_process()),
         case(Knob::DirtyBytes, 1 << 20, writers(), shared_memory()),
         case(Knob::DirtyBackgroundBytes, 1 << 20, writers(), shared_memory()),
+        case(Knob::DirtyWritebackCentisecs, 10, writers(), shared_memory()),
+        case(
+            Knob::DirtyExpireCentisecs,
+            20,
+            writers().with(Knob::DirtyWritebackCentisecs, 10),
+            shared_memory().with(Knob::DirtyWritebackCentisecs, 10),
+        ),
         case(Knob::DemotionEnabled, 1, cold_pages(), with_room(cold_pages())),
         case_of_all_spaces(Knob::LruGenEnabled, 7, demotes(cold_pages())),
         case(Knob::LruGenMinTtlMs, 60_000, too_large_program(), shared_memory()),

@@ -63,6 +63,15 @@ pub(super) const DIRTY_BYTES: KnobSpec = KnobSpec {
     ..DIRTY
 };
 
+/// When it is written for its age.
+pub(super) const DIRTY_FOR: KnobSpec = KnobSpec {
+    max: INT_MAX,
+    unit: "1/100 s",
+    needs: &[Need::Files],
+    searched: Some((100, 6000)),
+    ..MAINLINE
+};
+
 /// How huge pages are made.
 pub(super) const HUGE: KnobSpec =
     KnobSpec { needs: &[Spaces, HugePages], leaves: Leaves::HugePages, ..MAINLINE };

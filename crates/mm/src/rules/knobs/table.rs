@@ -2,8 +2,8 @@
 
 use super::StandsFor::{BootParameter, Cgroup, Nothing, Sysctl, SysctlNumber, Sysfs, Tools};
 use super::base::{
-    BALANCING, CGROUP, DIRTY, DIRTY_BYTES, FREE, HUGE, HUGE_SIZE, INT_MAX, LISTED, MAINLINE, MARKS, PATCHED,
-    PROMOTING, SCANNING, SHARED_SIZE, SWAP_SIZE, SWAPS, UINT_MAX, ZSWAP,
+    BALANCING, CGROUP, DIRTY, DIRTY_BYTES, DIRTY_FOR, FREE, HUGE, HUGE_SIZE, INT_MAX, LISTED, MAINLINE,
+    MARKS, PATCHED, PROMOTING, SCANNING, SHARED_SIZE, SWAP_SIZE, SWAPS, UINT_MAX, ZSWAP,
 };
 use super::declare::knobs;
 use super::need::Need::{
@@ -131,15 +131,13 @@ knobs! {
         leaves: Leaves::HugePages,
     }
     PcpBatch: PATCHED {
-        name: "freehold.pcp_batch",
-        searched: Some((15, 511)),
+        name: "freehold.pcp_batch", searched: Some((15, 511)),
         max: 65_535, unit: "pages",
         meaning: "Pages of a pageset's batch in every zone; 0: from the zone's size",
         stands_for: Nothing("zone_batchsize() at build time"), compares: LISTED,
     }
     PcpHighBatches: PATCHED {
-        name: "freehold.pcp_high_batches",
-        searched: Some((2, 64)),
+        name: "freehold.pcp_high_batches", searched: Some((2, 64)),
         max: 65_535, unit: "batches",
         meaning: "A pageset may hold this many batches, without tuning; 0: from the zone and its CPUs",
         stands_for: Nothing("vm.percpu_pagelist_high_fraction, which goes by the zone's size"),
@@ -160,32 +158,28 @@ knobs! {
         needs: &[HighMem, Spaces],
     }
     SlabMaxOrder: MAINLINE {
-        name: "slab_max_order",
-        searched: Some((0, 6)),
+        name: "slab_max_order", searched: Some((0, 6)),
         max: 10,
         meaning: "Slabs are of this order at most where one object fits into less; 0: the policy's, 3 in mainline",
         stands_for: BootParameter("slab_max_order= (slub_max_order= in older kernels)"),
         needs: &[Slabs],
     }
     SlabMinObjects: MAINLINE {
-        name: "slab_min_objects",
-        searched: Some((1, 64)),
+        name: "slab_min_objects", searched: Some((1, 64)),
         max: 32_767, unit: "objects",
         meaning: "How many objects a slab should hold as far as its largest order allows; 0: from the number of CPUs",
         stands_for: BootParameter("slab_min_objects= (slub_min_objects= in older kernels)"),
         needs: &[Slabs],
     }
     CpuPartialScale: PATCHED {
-        name: "freehold.cpu_partial_scale",
-        searched: Some((0, 8)),
+        name: "freehold.cpu_partial_scale", searched: Some((0, 8)),
         max: 64, default: 1,
         meaning: "CPU partial slabs may hold this many times the objects; 0: there are none",
         stands_for: Nothing("/sys/kernel/slab/CACHE/cpu_partial sets one cache"),
         needs: &[CPU_SLABS, Slabs],
     }
     NodePartialScale: PATCHED {
-        name: "freehold.node_partial_scale",
-        searched: Some((0, 16)),
+        name: "freehold.node_partial_scale", searched: Some((0, 16)),
         max: 64, default: 1,
         meaning: "A node keeps this many times the partial slabs before it gives empty ones back; 0: it keeps none",
         stands_for: Nothing("/sys/kernel/slab/CACHE/min_partial sets one cache"),
@@ -226,6 +220,16 @@ knobs! {
         name: "vm.dirty_background_bytes",
         meaning: "The same before the flusher begins to write, in place of vm.dirty_background_ratio",
         stands_for: Sysctl("/proc/sys/vm/dirty_background_bytes"),
+    }
+    DirtyWritebackCentisecs: DIRTY_FOR {
+        name: "vm.dirty_writeback_centisecs", default: 500,
+        meaning: "How often the flusher looks for what has been dirty for long; 0: never",
+        stands_for: Sysctl("/proc/sys/vm/dirty_writeback_centisecs"),
+    }
+    DirtyExpireCentisecs: DIRTY_FOR {
+        name: "vm.dirty_expire_centisecs", default: 3000,
+        meaning: "How long something has been dirty before the flusher writes it unasked",
+        stands_for: Sysctl("/proc/sys/vm/dirty_expire_centisecs"), compares: Compares::Time("dirty for"),
     }
     Swappiness: MAINLINE {
         name: "vm.swappiness", max: 200, default: 60,
@@ -306,8 +310,7 @@ knobs! {
         limited: &[Limited::of(2..=2, Kernels::since(4, 6)), Limited::of(3..=3, Kernels::since(4, 11))],
     }
     CompactBudget: PATCHED {
-        name: "freehold.compact_budget_mib",
-        searched: Some((64, 8192)),
+        name: "freehold.compact_budget_mib", searched: Some((64, 8192)),
         min: 1, max: 1 << 20, default: 1024, unit: "MiB",
         meaning: "How much memory a call of compaction may scan under +compact-budget, and begins with under \
                   +compact-tuned-budget",
@@ -461,28 +464,24 @@ knobs! {
         compares: Compares::Time("a round of looking"),
     }
     PromotePeriod: PROMOTING {
-        name: "freehold.promote_period_ms",
-        searched: Some((10, 1000)),
+        name: "freehold.promote_period_ms", searched: Some((10, 1000)),
         min: 10, max: 60_000, default: 50, unit: "ms",
         meaning: "From one round of looking for pages to promote to the next (+promote)",
         stands_for: Nothing("kmmscand's scan_period_ms was to be one"),
         compares: Compares::Time("the first pause"),
     }
     KmmscandPeriodMin: SCANNING {
-        name: "kmmscand.scan_period_min_ms",
-        searched: Some((0, 60_000)),
+        name: "kmmscand.scan_period_min_ms", searched: Some((0, 60_000)),
         max: 600_000, unit: "ms",
         meaning: "From one scan of an address space to the next, at least (kmmscand-vN; 0: as the revision has it)",
     }
     KmmscandPeriodMax: SCANNING {
-        name: "kmmscand.scan_period_max_ms",
-        searched: Some((0, 600_000)),
+        name: "kmmscand.scan_period_max_ms", searched: Some((0, 600_000)),
         max: 600_000, unit: "ms",
         meaning: "The same, at most",
     }
     KmmscandSizeMax: SCANNING {
-        name: "kmmscand.scan_size_max_mb",
-        searched: Some((0, 65_536)),
+        name: "kmmscand.scan_size_max_mb", searched: Some((0, 65_536)),
         max: 16_777_216, unit: "MiB",
         meaning: "Addresses of a scan, at most, where the revision bounds them (0: as the revision has it)",
         needs: &[KMMSCAND_BOUNDED, Programs],
