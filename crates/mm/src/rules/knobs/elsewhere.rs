@@ -70,6 +70,10 @@ const ALL: &[Elsewhere] = &[
         "khugepaged sleeps 60 s where there is no huge page to be had, as by default",
     ),
     elsewhere(
+        &["transparent_hugepage.khugepaged.defrag"],
+        "khugepaged reclaims and compacts for a huge page, as where it is 1",
+    ),
+    elsewhere(
         &["transparent_hugepage.khugepaged.max_ptes_swap"],
         "khugepaged brings no page back from swap, as where it is 0 (64 by default)",
     ),
