@@ -22,7 +22,7 @@ const ALL: &[Elsewhere] = &[
     ),
     elsewhere(&["vm.highmem_is_dirtyable"], "HighMem does not count for what may be dirty, as where it is 0"),
     elsewhere(
-        &["vm.compact_memory", "vm.drop_caches", "vm.stat_refresh"],
+        &["vm.compact_memory", "vm.drop_caches", "vm.stat_refresh", "memory.reclaim"],
         "writing to it does something once, and leaves nothing that stands",
     ),
     elsewhere(&["vm.compact_unevictable_allowed"], "compaction moves locked pages, as where it is 1"),
@@ -56,7 +56,13 @@ const ALL: &[Elsewhere] = &[
         "huge pages that are set aside (hugetlbfs) are not simulated, only transparent ones",
     ),
     elsewhere(
-        &["vm.max_map_count", "vm.mmap_min_addr", "vm.legacy_va_layout", "vm.mmap_rnd_bits"],
+        &[
+            "vm.max_map_count",
+            "vm.mmap_min_addr",
+            "vm.legacy_va_layout",
+            "vm.mmap_rnd_bits",
+            "vm.mmap_rnd_compat_bits",
+        ],
         "mappings are those of the recording, however many and wherever they lie",
     ),
     elsewhere(
@@ -85,6 +91,13 @@ const ALL: &[Elsewhere] = &[
         ],
         "it is a figure that the kernel tells, and nothing that can be set",
     ),
+    elsewhere(
+        &["transparent_hugepage.shrink_underused"],
+        "huge pages of which most was never written stay as they are, as where it is 0 (1 by default, since 6.12)",
+    ),
+    elsewhere(&["mempolicy."], "interleaved memory has as many pages on each node"),
+    elsewhere(&["read_ahead_kb"], "a replay has the recorded machine's, and 128 KiB where that is not known"),
+    elsewhere(&["fault_around_bytes"], "a fault on a file maps up to 64 KiB around it, as by default"),
     elsewhere(&["ksm."], "pages of the same contents are not merged here"),
     elsewhere(&["damon."], "DAMON is not simulated"),
     elsewhere(
@@ -94,6 +107,14 @@ const ALL: &[Elsewhere] = &[
     elsewhere(
         &["zswap.shrinker_enabled"],
         "nothing of zswap's pool is written out only because it was not used for long, as where it is N",
+    ),
+    elsewhere(
+        &["zswap.zpool", "zswap.same_filled_pages_enabled"],
+        "how zswap keeps pages is zswap.compressor and zswap.ratio_percent",
+    ),
+    elsewhere(
+        &["zram.mem_limit", "zram.backing_dev", "zram.max_comp_streams"],
+        "a zram device is its size, its algorithm and a ratio",
     ),
     elsewhere(&["memory.limit_in_bytes"], "a cgroup's limit is memory.max, of version 2"),
     elsewhere(
@@ -113,6 +134,25 @@ pub fn in_place_of(name: &str) -> Option<&'static str> {
 mod tests {
     use super::*;
     use crate::rules::knobs::KNOBS;
+
+    /// Files of /proc/sys/vm in Linux 6.18.
+    const OF_VM: &str = "admin_reserve_kbytes compact_memory compact_unevictable_allowed compaction_proactiveness defrag_mode \
+        dirty_background_bytes dirty_background_ratio dirty_bytes dirty_expire_centisecs dirty_ratio dirty_writeback_centisecs \
+        dirtytime_expire_seconds drop_caches extfrag_threshold hugetlb_optimize_vmemmap hugetlb_shm_group laptop_mode \
+        legacy_va_layout lowmem_reserve_ratio.dma max_map_count memfd_noexec min_free_kbytes min_slab_ratio min_unmapped_ratio \
+        mmap_min_addr mmap_rnd_bits mmap_rnd_compat_bits nr_hugepages nr_hugepages_mempolicy nr_overcommit_hugepages numa_stat \
+        numa_zonelist_order oom_dump_tasks oom_kill_allocating_task overcommit_kbytes overcommit_memory overcommit_ratio \
+        page-cluster page_lock_unfairness panic_on_oom percpu_pagelist_high_fraction stat_interval stat_refresh swappiness \
+        unprivileged_userfaultfd user_reserve_kbytes vfs_cache_pressure vfs_cache_pressure_denom watermark_boost_factor \
+        watermark_scale_factor zone_reclaim_mode";
+
+    #[test]
+    fn every_file_of_vm_is_a_knob_or_has_a_reason() {
+        for name in OF_VM.split_ascii_whitespace().map(|name| alloc::format!("vm.{name}")) {
+            let is_knob = KNOBS.iter().any(|spec| spec.name == name);
+            assert!(is_knob || in_place_of(&name).is_some(), "{name}");
+        }
+    }
 
     #[test]
     fn a_setting_is_a_knob_or_has_a_reason_and_no_name_stands_twice() {
