@@ -14,7 +14,7 @@ use host::settings::{self, Held, Left, Settings, SettingsError};
 use lab::evidence::{Table, intervals};
 use lab::findings::findings;
 use lab::measurements::{Agreement, Document, Run, means};
-use lab::replay::{RecordedOn, Source, Variant, combinations, parse_settings_of_all, prove};
+use lab::replay::{Source, Variant, combinations, parse_settings_of_all, prove};
 use lab::this_machine::probe::recorded_on;
 use lab::validate::program::{Prediction, UnderSetting, compare, order};
 use mm::Knob;
@@ -28,7 +28,6 @@ use crate::common::{CommandVerdict, Failure, Texts, answer, command_line, knob, 
 use crate::fail_if;
 use crate::output::say;
 use crate::progress::Bar;
-use crate::this_machine::THIS;
 
 /// Puts back what a killed program left behind, and says so even to those who want no notes.
 pub(super) fn undo_left() -> Result<(), Failure> {
@@ -271,13 +270,11 @@ fn stopped() -> Failure {
     Failure("stopped from outside; settings were put back".into())
 }
 
-/// What was recorded here; `profile` is asked for as this machine's, and is where it was measured.
+/// What was recorded here, on the machine that `profile` is asked to be.
 fn read(recording: &Path, name: &str, profile: Profile) -> Result<Source, Failure> {
     let at = |error: trace::ReadError| Failure::at(recording, error);
     let mut reader = Reader::open(recording).map_err(at)?;
-    let is_measured = profile.name() == THIS;
-    let on =
-        if is_measured { recorded_on(profile).map_err(Failure::of)? } else { RecordedOn::StandIn(profile) };
+    let on = recorded_on(profile).map_err(Failure::of)?;
     Source::read(&mut reader, name, &on).map_err(at)
 }
 
