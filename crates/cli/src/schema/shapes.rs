@@ -141,7 +141,7 @@ fn recorded() -> Value {
         &["events", "bytes", "lost", "skipped", "left_out", "unreadable", "tasks", "duration_ns"],
         &count(),
     );
-    let mut cost = all_of(&["rounds", "own_ns", "held_ns_max", "accessed_pages"], &count());
+    let mut cost = all_of(&["rounds", "own_ns", "held_ns_max", "accessed_pages", "bit_ns"], &count());
     cost.push(("by_page", truth()));
     keys.extend([
         ("via", text()),
