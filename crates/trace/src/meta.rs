@@ -128,7 +128,7 @@ pub struct AccessedCost {
     /// The longest that the lock of an address space was held against faults and mmap, ns.
     pub held_ns_max: u64,
     /// Pages that got their bit back in the time before the look, each by a walk of the page tables that writes to them. Where it is known
-    /// which, all that had their bit before the next clearing: new ones too, so more than were paid for.
+    /// which, all that had their bit before the next clearing or the end: new ones too, so more than were paid for.
     pub accessed_pages: u64,
     /// Whether it is known which pages these were, from page tables, and not only how many of each mapping.
     #[serde(default)]

@@ -5,35 +5,52 @@ use std::collections::BTreeMap;
 
 /// Bits that came, by address space.
 #[derive(Debug, Default)]
-pub(super) struct Bits(BTreeMap<usize, Faulted>);
+pub(super) struct Bits(BTreeMap<usize, OfSpace>);
 
-/// Pages of an address space that a fault brought.
+/// An address space.
 #[derive(Clone, Copy, Debug, Default)]
-struct Faulted {
-    /// Since the last look.
+struct OfSpace {
+    /// Faults since the last look.
     since: u64,
-    /// Between that and the one before, less the bits that were told of so far.
+    /// Those between that and the look before, less the bits that were told of so far.
     before: u64,
+    /// A fork made it, and its bits have been clear since: nobody had to clear them, and what comes back would have come anyway.
+    is_born_clear: bool,
+    /// It was told once that they are clear.
+    was_told: bool,
 }
 
 impl Bits {
-    /// A fault brings a page of address space `space`.
+    /// A fork makes address space `space`.
+    pub(super) fn forked(&mut self, space: usize) {
+        self.0.entry(space).or_default().is_born_clear = true;
+    }
+
+    /// A fault sets the bit of a page of address space `space`.
     pub(super) fn faulted(&mut self, space: usize) {
         self.0.entry(space).or_default().since += 1;
     }
 
-    /// A look at it begins, or its bits are cleared.
+    /// A look at it begins.
     pub(super) fn looked(&mut self, space: usize) {
-        let faulted = self.0.entry(space).or_default();
-        *faulted = Faulted { since: 0, before: faulted.since };
+        let of = self.0.entry(space).or_default();
+        (of.since, of.before) = (0, of.since);
     }
 
-    /// That look tells of so many bits; gives how many of them no fault has set.
+    /// Its bits are clear: the first time after a fork for that, later because they were cleared.
+    pub(super) fn cleared(&mut self, space: usize) {
+        self.looked(space);
+        let of = self.0.entry(space).or_default();
+        of.is_born_clear &= !of.was_told;
+        of.was_told = true;
+    }
+
+    /// That look tells of so many bits; gives how many of them were cleared before and no fault has set.
     pub(super) fn came(&mut self, space: usize, bits: u32) -> u32 {
-        let faulted = self.0.entry(space).or_default();
-        let by_faults = u64::from(bits).min(faulted.before);
-        faulted.before -= by_faults;
-        bits - by_faults as u32
+        let of = self.0.entry(space).or_default();
+        let by_faults = u64::from(bits).min(of.before);
+        of.before -= by_faults;
+        if of.is_born_clear { 0 } else { bits - by_faults as u32 }
     }
 }
 
@@ -57,6 +74,18 @@ mod tests {
         assert_eq!(bits.came(7, 64), 63, "of the fault since");
         bits.looked(7);
         assert_eq!(bits.came(7, 64), 64);
+    }
+
+    #[test]
+    fn what_a_fork_made_has_clear_bits_that_nobody_cleared() {
+        let mut bits = Bits::default();
+        bits.forked(7);
+        bits.cleared(7);
+        bits.looked(7);
+        assert_eq!(bits.came(7, 9), 0);
+        bits.cleared(7);
+        bits.looked(7);
+        assert_eq!(bits.came(7, 9), 9, "and now somebody has");
     }
 
     #[test]

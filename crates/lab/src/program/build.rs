@@ -169,10 +169,15 @@ impl Builder {
     /// Accessed bits were looked at page by page, so many µs after they were cleared, or cleared.
     fn looked_by_page(&mut self, time: u64, task: usize, us: (u32, u32)) {
         let Some(space) = self.tracks[task].space else { return };
-        self.bits.looked(space);
         match us {
-            (0, 0) => self.looks.cleared(time, space, &mut self.tracks),
-            us => self.looks.looked(space, us),
+            (0, 0) => {
+                self.bits.cleared(space);
+                self.looks.cleared(time, space, &mut self.tracks);
+            }
+            us => {
+                self.bits.looked(space);
+                self.looks.looked(space, us);
+            }
         }
     }
 
@@ -329,8 +334,9 @@ impl Builder {
         let parents = self.tracks[task].space;
         self.tracks[child].space = match parents {
             Some(space) if !is_thread => {
-                let copy = self.layouts[space].clone();
-                Some(self.new_layout(copy))
+                let copy = self.new_layout(self.layouts[space].clone());
+                self.bits.forked(copy);
+                Some(copy)
             }
             other => other,
         };
