@@ -1,6 +1,6 @@
 //! What it costs to find out where a page lies: walks of the page tables that TLBs do not spare.
 //!
-//! No access is simulated. [`Tlb::walk_ns`] is the expected price of one access to a page that is any of the program's, each byte as likely as
+//! No access is simulated. [`Tlb::lookup_ns`] is the expected price of one access to a page that is any of the program's, each byte as likely as
 //! the other. The second level holds as many translations as it has room for; huge pages come first, for each of them is accessed
 //! as often as 512 small ones. What it lacks is walked to: the upper levels of the tables come out of the walker's own caches, the entry
 //! out of the cache that has room for all entries of its kind. On a virtual machine the host's tables are walked as well.
@@ -78,7 +78,7 @@ impl Tlb {
     /// What looking up a translation takes on average, in ns an access: 0 where TLBs have room for all.
     pub fn lookup_ns(&self, of: Translations) -> f64 {
         let Parts { small, huge } = self.parts(of);
-        small * self.walk(of.small) + huge * self.walk(of.huge)
+        small * self.walk_ns(of.small) + huge * self.walk_ns(of.huge)
     }
 
     /// Parts of all accesses that are walked for, by the size of their page.
@@ -95,7 +95,7 @@ impl Tlb {
     }
 
     /// A walk to one of so many entries, ns.
-    fn walk(&self, entries: u64) -> f64 {
+    pub fn walk_ns(&self, entries: u64) -> f64 {
         let bytes = ENTRY_BYTES * entries as f64;
         let (mut had, mut entry_ns) = (0.0, 0.0);
         for Cached { bytes: room, ns } in self.caches {
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn entries_that_no_cache_holds_come_from_memory() {
         let tlb = tlb();
-        let steps: Vec<f64> = [1 << 16, 1 << 20, 1 << 26].map(|pages| tlb.walk(pages)).into();
+        let steps: Vec<f64> = [1 << 16, 1 << 20, 1 << 26].map(|pages| tlb.walk_ns(pages)).into();
         assert!(steps[0] < steps[1] && steps[1] < steps[2], "{steps:?}");
         assert!((steps[0] - tlb.nested * (tlb.walk_ns + tlb.caches[0].ns)).abs() < 1e-9);
     }

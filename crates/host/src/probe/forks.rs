@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use super::Result;
-use super::region::{MappedRegion, PAGE_WORDS, Pages};
+use super::region::{LINE_WORDS, MappedRegion, PAGE_BYTES, Pages};
 use super::samples::{SampleSpread, Samples};
 use crate::clock::thread_time;
 
@@ -28,19 +28,19 @@ pub struct ForkSlope {
 
 /// Measured where `available` bytes are to be had; `sink` is written to so that caches lose the rest.
 pub(super) fn measure(sink: &MappedRegion, available: u64) -> Result<ForkSlope> {
-    let many = MANY_BYTES.min(available as usize / 4);
-    if many < 2 * FEW_BYTES {
-        return Err(format!("it takes {} MiB more memory than there are", (8 * FEW_BYTES) >> 20));
+    let many_bytes = MANY_BYTES.min(available as usize / 4 / FEW_BYTES * FEW_BYTES);
+    if many_bytes < 2 * FEW_BYTES {
+        return Err(format!("it takes {} MiB of memory to be had", (8 * FEW_BYTES) >> 20));
     }
     let away = sink.keep_from_children();
     away.map_err(|error| format!("the kernel copies all memory to children: {error}"))?;
-    let pages = ((many - FEW_BYTES) / (PAGE_WORDS * 8)) as f64;
+    let pages = ((many_bytes - FEW_BYTES) / PAGE_BYTES) as f64;
     let mut each = vec![];
     for _ in 0..ROUNDS {
-        let (few, many) = (fork_of(FEW_BYTES, sink)?, fork_of(many, sink)?);
+        let (few, many) = (fork_of(FEW_BYTES, sink)?, fork_of(many_bytes, sink)?);
         each.push((many.as_nanos() as f64 - few.as_nanos() as f64) / pages);
     }
-    Ok(ForkSlope { bytes: [FEW_BYTES, many], page: Samples::of(each).spread() })
+    Ok(ForkSlope { bytes: [FEW_BYTES, many_bytes], page: Samples::of(each).spread() })
 }
 
 /// The forking thread's CPU time in a fork of this process with so many bytes more.
@@ -48,7 +48,7 @@ fn fork_of(bytes: usize, sink: &MappedRegion) -> Result<Duration> {
     let region = MappedRegion::new(bytes, Pages::Small)
         .map_err(|error| format!("{} MiB cannot be mapped: {error}", bytes >> 20))?;
     let words = SINK_BYTES.min(sink.bytes()) / 8;
-    sink.words()[..words].iter().step_by(8).for_each(|word| word.store(2, Relaxed));
+    sink.words()[..words].iter().step_by(LINE_WORDS).for_each(|word| word.store(2, Relaxed));
     let start = thread_time();
     // SAFETY: the child calls nothing but `_exit`, which any thread's child may.
     let child = unsafe { libc::fork() };
@@ -77,5 +77,7 @@ mod tests {
         assert_eq!((slope.bytes, slope.page.samples as usize), ([FEW_BYTES, MANY_BYTES], ROUNDS));
         assert!(slope.page.median > 0.0, "{slope:?}");
         assert!(measure(&sink, 64 << 20).is_err_and(|why| why.contains("128 MiB")));
+        let least = measure(&sink, (128 << 20) + 4096).unwrap();
+        assert_eq!(least.bytes, [FEW_BYTES, 2 * FEW_BYTES]);
     }
 }

@@ -6,7 +6,7 @@
 
 use super::Result;
 use super::chase::Chain;
-use super::region::{LINE_WORDS, MappedRegion, PAGE_WORDS, Pages};
+use super::region::{LINE_WORDS, MappedRegion, PAGE_BYTES, PAGE_WORDS, Pages};
 use super::samples::{SampleSpread, Samples};
 use crate::rng::Rng;
 
@@ -14,7 +14,7 @@ use crate::rng::Rng;
 const PAGE_LINES: u32 = (PAGE_WORDS / LINE_WORDS) as u32;
 /// Rounds of a number of pages, each over both regions.
 const ROUNDS: usize = 15;
-/// Steps of a walk.
+/// Reads of a chase.
 const STEPS: usize = 16_384;
 /// Pages that a TLB's room is looked for among: from the least that any has to a good deal more than the largest.
 const ROOM: [u32; 12] = [64, 128, 256, 512, 768, 1024, 1536, 2048, 2560, 3072, 4096, 6144];
@@ -60,7 +60,7 @@ pub(super) fn measure(huge: &MappedRegion) -> Result<Walked> {
     if pages < BEYOND {
         return Err(format!("it takes {BEYOND} pages, and there is memory for {pages}"));
     }
-    let small = MappedRegion::new(pages as usize * PAGE_WORDS * 8, Pages::Small);
+    let small = MappedRegion::new(pages as usize * PAGE_BYTES, Pages::Small);
     let small = small.map_err(|error| format!("no memory in pages of 4 KiB: {error}"))?;
     let regions = Regions { small: &small, huge };
     let entries = regions.entries();
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn what_is_measured_is_possible_or_there_is_a_reason() {
-        let region = MappedRegion::new(BEYOND as usize * PAGE_WORDS * 8, Pages::Huge).unwrap();
+        let region = MappedRegion::new(BEYOND as usize * PAGE_BYTES, Pages::Huge).unwrap();
         match measure(&region) {
             Ok(Walked { entries, walks }) => {
                 let room =

@@ -5,23 +5,20 @@
 //! figure is for the mean of the two.
 
 use host::probe::{Grade, Measured, PageWalks, SampleSpread};
-use sim::{Profile, Tlb, Translations};
+use sim::{Profile, Tlb};
 
-/// A hypervisor adds a step at least for ten of a walk.
+/// A ratio of 1 would say that there is no hypervisor.
 const NESTED_MIN: f64 = 1.1;
 
 /// The figure of `profile` that takes up what `walks` cost; `profile` has a ratio of 1 where there is no hypervisor.
 pub(super) fn settled(profile: &Profile, walks: &PageWalks) -> Measured {
-    let translations = Translations { small: walks.pages, huge: 0 };
-    let tlb = Tlb::new(profile);
-    // What the profile takes for the same; a chase longer than the TLB misses each time.
-    let simulated = tlb.lookup_ns(translations) / tlb.miss_ratio(translations).max(f64::MIN_POSITIVE);
+    // A chase through more pages than the TLB has room for misses each time.
+    let simulated = Tlb::new(profile).walk_ns(walks.pages);
     let [ratio, steps] = ["tlb.nested_ratio", "tlb.walk_ns"].map(|key| profile.value(key));
     let is_guest = ratio > 1.0;
-    let (key, figure): (_, Box<dyn Fn(f64) -> f64>) = if is_guest {
-        ("tlb.nested_ratio", Box::new(|ns| (ratio * ns / simulated).max(NESTED_MIN)))
-    } else {
-        ("tlb.walk_ns", Box::new(|ns| (steps + ns - simulated).max(0.0)))
+    let key = if is_guest { "tlb.nested_ratio" } else { "tlb.walk_ns" };
+    let figure = |ns: f64| {
+        if is_guest { (ratio * ns / simulated).max(NESTED_MIN) } else { (steps + ns - simulated).max(0.0) }
     };
     let PageWalks { pages, in_turn, at_once } = *walks;
     let between = |of: fn(&SampleSpread) -> f64| figure(f64::midpoint(of(&in_turn), of(&at_once)));
@@ -69,9 +66,7 @@ mod tests {
 
     /// A walk over 256 MiB, ns.
     fn walk(profile: &Profile) -> f64 {
-        let tlb = Tlb::new(profile);
-        let pages = Translations { small: 65_536, huge: 0 };
-        tlb.lookup_ns(pages) / tlb.miss_ratio(pages)
+        Tlb::new(profile).walk_ns(65_536)
     }
 
     #[test]
