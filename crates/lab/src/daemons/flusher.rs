@@ -13,6 +13,8 @@ use crate::stage::Stage;
 const ROUND: u64 = 1024;
 /// ns of the unit in which intervals are set.
 const CENTISECOND: u64 = 10_000_000;
+/// Where it looks at nothing it sees so often whether that was changed.
+const SEES_EVERY: Nanos = Nanos(5_000_000_000);
 
 /// The daemon's life.
 pub(crate) fn run(stage: &Stage) -> ! {
@@ -26,7 +28,7 @@ pub(crate) fn run(stage: &Stage) -> ! {
         }
         write(stage, if expired { stage.mm.files().dirty_pages().dirty } else { 0 });
         if stage.mm.files().dirty_pages().dirty > 0 {
-            stage.machine().block(interval.unwrap_or(Nanos(u64::MAX)));
+            stage.machine().block(interval.unwrap_or(SEES_EVERY));
         } else {
             stage.machine().block(Nanos(u64::MAX));
             dirty_since = stage.machine().now();
@@ -34,7 +36,7 @@ pub(crate) fn run(stage: &Stage) -> ! {
     }
 }
 
-/// How long it sleeps between its looks; `None` where it is only woken.
+/// How long it sleeps between its looks; `None` where it writes nothing for its age.
 fn interval(stage: &Stage) -> Option<Nanos> {
     let knob = Knob::DirtyWritebackCentisecs;
     let set = stage.mm.knobs().decide(stage.machine(), knob, |set| set);

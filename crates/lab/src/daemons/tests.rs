@@ -72,8 +72,20 @@ fn who_writes_to_no_file_and_needs_no_huge_page_does_not_notice_daemons_for_that
 
 /// When what a task wrote was no longer dirty and on the disk, in ms; 100 s if it never was.
 fn clean_after(knobs: &[(Knob, u64)], pages: u32) -> u64 {
+    clean_where_set_later(knobs, &[], pages)
+}
+
+/// The same where some are set otherwise after 20 s.
+fn clean_where_set_later(knobs: &[(Knob, u64)], later: &[(Knob, u64)], pages: u32) -> u64 {
     let (mut sim, stage) = with_daemons(knobs);
     stage.disk.set_speed(100);
+    let (set, clock, later) = (Rc::clone(&stage), sim.machine(), later.to_vec());
+    sim.spawn(TaskSpec::new("setter"), move || {
+        for (knob, value) in later {
+            clock.sleep(Nanos(20 * SECOND));
+            set.mm.set_knob(knob, value).unwrap();
+        }
+    });
     let (seen, machine) = (Rc::clone(&stage), sim.machine());
     let clean = Rc::new(Cell::new(0));
     let at = Rc::clone(&clean);
@@ -111,6 +123,9 @@ fn how_long_something_may_be_dirty_is_set() {
     assert!((5_000..5_200).contains(&as_often_as_by_default), "{as_often_as_by_default} ms");
     assert!((2_000..2_700).contains(&oftener), "{oftener} ms");
     assert_eq!(never, 100_000);
+    let look = |value| [(Knob::DirtyWritebackCentisecs, value)];
+    let late = clean_where_set_later(&[look(0)[0], (Knob::DirtyExpireCentisecs, 200)], &look(50), 2000);
+    assert!((20_000..25_600).contains(&late), "{late} ms");
 }
 
 #[test]

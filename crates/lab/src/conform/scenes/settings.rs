@@ -50,6 +50,10 @@ impl Player {
             }
             ("/proc/self/oom_score_adj", Ok(score @ -1000..=1000)) => process.score = score,
             ("/proc/sys/vm/stat_refresh", _) => {}
+            // The flusher of a scene writes nothing for its age.
+            ("/proc/sys/vm/dirty_writeback_centisecs" | "/proc/sys/vm/dirty_expire_centisecs", _) => {
+                self.leave_unplayed(file);
+            }
             (file, number) => {
                 let node = file.strip_prefix("/sys/devices/system/node/node");
                 let node = node.and_then(|rest| rest.strip_suffix("/compact")?.parse().ok());
@@ -68,11 +72,15 @@ impl Player {
         if !is_set && super::machine::has_knob(file) {
             self.refused(at, "set");
         } else if !is_set {
-            let unplayed = &mut self.machine.settings.borrow_mut().unplayed;
-            let file: String = file.chars().filter(|letter| !letter.is_control()).take(120).collect();
-            if !unplayed.contains(&file) && unplayed.len() < 16 {
-                unplayed.push(file);
-            }
+            self.leave_unplayed(file);
+        }
+    }
+
+    fn leave_unplayed(&self, file: &str) {
+        let unplayed = &mut self.machine.settings.borrow_mut().unplayed;
+        let file: String = file.chars().filter(|letter| !letter.is_control()).take(120).collect();
+        if !unplayed.contains(&file) && unplayed.len() < 16 {
+            unplayed.push(file);
         }
     }
 

@@ -96,11 +96,11 @@ fn what_a_call_refuses_does_not_end_the_scene() {
     let marks = play(
         "map x 1M\nfile f 1M\npolicy x bind 7\npolicy interleave\ncpu 9\nlimit in nobody max 4K\nlimit nonsense 4K\n\
          advise x collapse to 4K\nadvise f cold\nadvise x cold from 1K\nunmap x from 1K\nunmap f\nlock f\n\
-         set /proc/sys/vm/swappiness much\nset /nowhere 1\nswapon zram 0\nswapon disk\nswapon disk\nwait\ntouch x\nmark end",
+         set /proc/sys/vm/swappiness much\nset /nowhere 1\nset /proc/sys/vm/dirty_expire_centisecs 9\nswapon zram 0\nswapon disk\nswapon disk\nwait\ntouch x\nmark end",
     );
     assert_eq!((labels(&marks), &marks.ended, &marks.stopped), (vec!["end", "after-exit"], &None, &None));
     assert_eq!(pages(&marks, "end", "x", "present"), 256);
-    assert_eq!(marks.unplayed, ["memory.nonsense", "/nowhere"]);
+    assert_eq!(marks.unplayed, ["memory.nonsense", "/nowhere", "/proc/sys/vm/dirty_expire_centisecs"]);
     let calls: Vec<&str> = marks.refused.iter().filter_map(|said| Some(said.split_once(": ")?.1)).collect();
     let refused = [
         "policy", "policy", "cpu", "limit", "madvise", "fadvise", "madvise", "munmap", "mlock", "set",

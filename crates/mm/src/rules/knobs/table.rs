@@ -229,7 +229,7 @@ knobs! {
     DirtyExpireCentisecs: DIRTY_FOR {
         name: "vm.dirty_expire_centisecs", default: 3000,
         meaning: "How long something has been dirty before the flusher writes it unasked",
-        stands_for: Sysctl("/proc/sys/vm/dirty_expire_centisecs"), compares: Compares::Time("dirty for"),
+        stands_for: Sysctl("/proc/sys/vm/dirty_expire_centisecs"), compares: Compares::Time("how long something was dirty"),
     }
     Swappiness: MAINLINE {
         name: "vm.swappiness", max: 200, default: 60,
