@@ -72,8 +72,8 @@ pub fn no_question(error: &AskedError) -> String {
 
 /// One line for a knob that does not exist; what holds instead, where it is a setting of Linux. Huge pages are THP in speech, and `transparent_hugepage` in names.
 pub(crate) fn no_knob(name: &str) -> String {
-    if let Some(why) = in_place_of(name) {
-        return format!("`{name}` is no knob of a replay: {why}");
+    if in_place_of(name).is_some() {
+        return KnobError::Unknown { name: name.to_owned() }.to_string();
     }
     let long = name.to_lowercase().replacen("thp", "transparent_hugepage", 1);
     let near = nearest(&long, KNOBS.iter().map(|spec| spec.name));
@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(no_knob("zzz"), "no knob `zzz`; `freehold knobs list` lists them");
         assert_eq!(
             no_knob("vm.oom_kill_allocating_task"),
-            "`vm.oom_kill_allocating_task` is no knob of a replay: where the machine's memory is out nobody is killed for it here: what there is \
+            "'vm.oom_kill_allocating_task' is no knob: where the machine's memory is out nobody is killed for it here: what there is \
              no page for is counted"
         );
     }

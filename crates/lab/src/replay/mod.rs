@@ -20,6 +20,7 @@ pub mod survey;
 mod tests;
 mod unknown;
 
+pub use crate::program::{PageLoop, RecordedOn};
 pub use crate::stage::GroupSetting;
 pub use crate::stage::placement::{CpuListError, parse_cpu_list};
 pub use plan::{
@@ -30,6 +31,4 @@ pub use proof::{policy_of, prove};
 pub use run::{ReplayError, replay, replay_all};
 pub use share::{CpuChoice, Share, ShareError, ShareOptions, Shares, policy as parse_mempolicy};
 pub use source::Source;
-
-pub use crate::program::{PageLoop, RecordedOn};
 pub use stood::{begin_as_recorded, stood_otherwise};
