@@ -8,9 +8,9 @@ use mm::vm::{Touch, Vpn};
 use trace::{EventKind, MapFlags, NameId};
 
 use super::build::Builder;
-use super::clock::KernelCosts;
 use super::layout::{BackedBy, Touched};
 use super::order::At;
+use super::prices::KernelCosts;
 use super::races::TouchStep;
 use super::steps::{Company, Doing, MapCall, PageRange};
 use super::track::FaultBegun;

@@ -4,6 +4,8 @@
 //! ```text
 //!   recording ─▶ build ─┬─ track    a task, with the steps that it has so far
 //!                       ├─ clock    how much of the time between events was the task's own
+//!                       │   ├─ prices   what the recorded kernel and the recorder took of it
+//!                       │   └─ bits     accessed bits that were cleared and came back
 //!                       ├─ waits    who woke whom, and what was sleep
 //!                       ├─ periods  sleeps that another task cuts short
 //!                       ├─ faults   faults become touches, when it is known whether their pages were in memory
@@ -42,6 +44,7 @@ mod layout;
 mod needed_tests;
 mod order;
 mod periods;
+mod prices;
 mod races;
 mod ranges;
 mod read_ahead;
@@ -58,9 +61,9 @@ mod windows;
 
 pub use accesses::{LookedAt, Walked, WalkedFrom};
 pub use build::{from_recording, has_program};
-pub use clock::{KernelCosts, PageLoop, RecordedOn};
 pub use counts::Counted;
 pub use files::RecordedFile;
+pub use prices::{KernelCosts, PageLoop, RecordedOn};
 pub use said::{SaidPolicy, WhatIsThere, node_mask};
 pub use steps::{
     Backing, Before, Begins, Call, Company, Doing, FileRange, HugeBefore, MapCall, PageRange, Program,
