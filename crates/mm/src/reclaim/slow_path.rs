@@ -11,7 +11,7 @@ use crate::compact::{Attempt, Outcome};
 use crate::ground::{Machine, MigrateType, Nanos, Order, PAGE_ALLOC_COSTLY_ORDER, Pfn, ZoneId};
 use crate::pages::{AllocError, AllocFlags, Mark, Request, Search, SlowEvents, Urgency, Zone};
 use crate::reclaim::{Asking, MAX_RECLAIM_RETRIES};
-use crate::rules::policy::{ReschedRule, SecondTryRule};
+use crate::rules::policy::{HugeNodeRule, ReschedRule, SecondTryRule};
 
 type Block = (Pfn, ZoneId);
 
@@ -116,7 +116,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     /// # Errors
     /// A request that tries but once is not to go on: compaction was put off, or its time slice is over.
     fn compact_first(self, search: Search<'_>) -> Result<Option<Block>, AllocError> {
-        let Request { order, migratetype, urgency, .. } = *search.request;
+        let Request { order, migratetype, urgency, this_node, .. } = *search.request;
         let costly = order.get() > PAGE_ALLOC_COSTLY_ORDER;
         if order == Order::ZERO || !costly && migratetype == MigrateType::Movable {
             return Ok(None);
@@ -133,7 +133,8 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
             // That a skipped attempt ends the request is of 5.4: 5.1 to 5.3 are a little early.
             _ => matches!(tried.outcome, Outcome::Deferred | Outcome::Skipped),
         };
-        if hopeless { Err(AllocError::WouldWait) } else { Ok(None) }
+        let only_compacts = this_node && self.rules().reclaim.huge_node == HugeNodeRule::OwnFirstCompacting;
+        if hopeless || only_compacts { Err(AllocError::WouldWait) } else { Ok(None) }
     }
 
     /// Compaction after reclaim: harder in later rounds.

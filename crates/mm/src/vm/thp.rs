@@ -12,7 +12,7 @@ use crate::memcg::Effort;
 use crate::pages::alloc_path::{FirstLook, Served};
 use crate::pages::request::{AllocError, Request, Urgency};
 use crate::rules::knobs::Knob;
-use crate::rules::policy::{HugeFaultRule, Policy};
+use crate::rules::policy::{HugeFaultRule, HugeNodeRule, Policy};
 
 /// What a fault does for a huge page that is not free (`transparent_hugepage.defrag`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -105,12 +105,40 @@ impl<M: Machine, G: SpacesGround<M>> FaultDoor<'_, M, G> {
             policy => self.spaces().place(policy, site.turn(order), request),
         };
         let request = placed.ok_or(AllocError::NoZone)?;
-        let Served { block, first_look } = self.pages().serve(self.ground, request);
+        let Served { block, first_look } = self.serve_huge(request, region.policy);
         let has_room = block.is_err() || self.lru().may_charge(order);
         let mattered =
             |setting| (first_look == FirstLook::FoundNone || !has_room).then(|| urgency_at(setting));
         self.knobs().decide(self.machine(), Knob::HugeDefrag, mattered);
         block
+    }
+
+    /// Since 5.4 a huge page of another node is not worth what it costs to use, but to a fault that may reclaim.
+    fn serve_huge(self, request: Request, policy: MemPolicy) -> Served {
+        let Some(own) = self.for_own_node(request, policy) else {
+            return self.pages().serve(self.ground, request);
+        };
+        let served = self.pages().serve(self.ground, own);
+        if served.block.is_ok() || !request.urgency.may_reclaim() {
+            return served;
+        }
+        Served { first_look: FirstLook::FoundNone, ..self.pages().serve(self.ground, request) }
+    }
+
+    /// What is asked of the fault's own node first, for once. `None`: all that it may use are asked at once.
+    fn for_own_node(self, request: Request, policy: MemPolicy) -> Option<Request> {
+        let urgency = if request.urgency.may_reclaim() { Urgency::Tries } else { request.urgency };
+        let own = Request { urgency, this_node: true, ..request };
+        let node = request.node.unwrap_or_else(|| self.pages().local_node());
+        let is_own = match policy {
+            MemPolicy::Bind(nodes) => nodes.contains(node),
+            MemPolicy::PreferredMany(_) | MemPolicy::Interleave(_) | MemPolicy::WeightedInterleave(_) => {
+                false
+            }
+            MemPolicy::Local | MemPolicy::Preferred(_) | MemPolicy::ThisNode(_) => true,
+        };
+        let asks_first = self.rules().reclaim.huge_node != HugeNodeRule::AnyNode;
+        (asks_first && is_own && request.order == Order::PAGEBLOCK).then_some(own)
     }
 }
 

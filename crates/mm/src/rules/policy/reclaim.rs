@@ -4,8 +4,9 @@
 use super::generations::GenerationRules;
 use super::in_force::{List, Of};
 use super::spaces::{
-    DEFERRED_SPLIT, DeferredSplitRule, EMPTY_TABLE, EmptyTableRule, HUGE_FAULT, HUGE_ZERO, HugeFaultRule,
-    HugeZeroRule, PART_REUSE, PROTECT, PartReuseRule, ProtectRule, SHARED_HUGE, SharedHugeRule,
+    DEFERRED_SPLIT, DeferredSplitRule, EMPTY_TABLE, EmptyTableRule, HUGE_FAULT, HUGE_NODE, HUGE_ZERO,
+    HugeFaultRule, HugeNodeRule, HugeZeroRule, PART_REUSE, PROTECT, PartReuseRule, ProtectRule, SHARED_HUGE,
+    SharedHugeRule,
 };
 use super::swap::SwapRules;
 use super::{Mechanism, v};
@@ -326,6 +327,7 @@ pub struct ReclaimRules {
     pub batch: LruBatchRule,
     pub anon: AnonRule,
     pub huge_fault: HugeFaultRule,
+    pub huge_node: HugeNodeRule,
     pub cost: CostRule,
     pub huge_zero: HugeZeroRule,
     pub shared_huge: SharedHugeRule,
@@ -362,6 +364,7 @@ impl ReclaimRules {
             batch: at(BATCH, version),
             anon: at(ANON, version),
             huge_fault: at(HUGE_FAULT, version),
+            huge_node: at(HUGE_NODE, version),
             cost: at(COST, version),
             huge_zero: at(HUGE_ZERO, version),
             shared_huge: at(SHARED_HUGE, version),
@@ -398,6 +401,7 @@ impl ReclaimRules {
             anon,
             cost,
             huge_fault: _,
+            huge_node: _,
             huge_zero: _,
             shared_huge: _,
             part_reuse: _,
@@ -465,10 +469,12 @@ impl ReclaimRules {
     /// The rules of huge pages and of protection.
     fn visit_spaces(&mut self, other: Self, to: &mut List) {
         use Mechanism::{AddressSpaces, HugePages};
-        let Self { huge_fault, huge_zero, shared_huge, part_reuse, deferred_split, .. } = self;
+        let Self { huge_fault, huge_node, huge_zero, shared_huge, part_reuse, deferred_split, .. } = self;
         let Self { protect, empty_table, .. } = self;
         let fault = Of("huge-fault", &[HugePages], "how hard a fault tries for a huge page");
         to.add(fault, HUGE_FAULT, huge_fault, other.huge_fault);
+        let node = Of("huge-node", &[HugePages], "on which nodes a fault looks for a huge page");
+        to.add(node, HUGE_NODE, huge_node, other.huge_node);
         let zero = Of("huge-zero", &[HugePages], "what a write to the huge page of zeros gets");
         to.add(zero, HUGE_ZERO, huge_zero, other.huge_zero);
         let shared = Of("shared-huge", &[HugePages], "where a fault of shared memory makes a huge page");

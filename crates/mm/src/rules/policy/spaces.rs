@@ -18,6 +18,27 @@ pub(super) const HUGE_FAULT: &[Since<HugeFaultRule>] = &[
     Since(v(4, 6), HugeFaultRule::TakesWhatIsFree, "444eb2a449ef"),
 ];
 
+/// Where a fault looks for a huge page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HugeNodeRule {
+    /// On its node, and on others if there is none. (Before 4.20 Linux asked its own node alone, which is not told apart.)
+    AnyNode,
+    /// On its node first, for once; on others only if it may reclaim.
+    OwnFirst,
+    /// The same, and for its own node's sake it compacts and does not reclaim.
+    OwnFirstCompacting,
+}
+
+/// 76e654cc91bb (5.4), with the attempt for once of cc638f329ef6 (5.5), and the last one (7.0): from memory. 6.12.107 has the last one too,
+/// 6.18.15 does not: traced, and counted by the captures of `compaction`.
+pub(super) const HUGE_NODE: &[Since<HugeNodeRule>] = &[
+    Since(v(2, 6), HugeNodeRule::AnyNode, ""),
+    Since(v(5, 4), HugeNodeRule::OwnFirst, "76e654cc91bb"),
+    Since(v(6, 12), HugeNodeRule::OwnFirstCompacting, ""),
+    Since(v(6, 13), HugeNodeRule::OwnFirst, ""),
+    Since(v(7, 0), HugeNodeRule::OwnFirstCompacting, ""),
+];
+
 /// What a write to the huge page of zeros gets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HugeZeroRule {
