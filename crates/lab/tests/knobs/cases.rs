@@ -64,6 +64,7 @@ pub(crate) fn blocks() -> Vec<Case> {
     let compacts = || huge_pages().with(Knob::HugeDefrag, 1);
     let budget = "linux-4.20+compact-budget";
     vec![
+        case(Knob::DefragMode, 1, compacts().under("linux-6.18"), small_process()),
         case(Knob::CompactionProactiveness, 0, pieces(), small_process()),
         case(Knob::ExtfragThreshold, 1000, compacts(), small_process()),
         case(Knob::TransparentHugepage, 0, huge_pages(), small_process()),

@@ -5,7 +5,7 @@ use super::{CompactDoor, CompactEvent, CompactGround, Mode, Outcome};
 use crate::ground::{
     AtomicU32, AtomicU64, Daemon, Machine, MigrateType, Nanos, Node, Order, Relaxed, ZoneKind,
 };
-use crate::pages::Zone;
+use crate::pages::{Pages, Zone};
 use crate::rules::policy::BackgroundRule;
 
 /// What a node's kcompactd is asked for.
@@ -91,8 +91,11 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
     }
 
     fn is_worth_it(self, zone: &Zone<M>, order: Order) -> bool {
-        self.is_suitable(zone, &background_goal(zone, (order, zone.kind()), (By::Kcompactd, Mode::SyncLight)))
-            .is_ok()
+        self.is_suitable(
+            zone,
+            &background_goal(self.pages(), zone, (order, zone.kind()), (By::Kcompactd, Mode::SyncLight)),
+        )
+        .is_ok()
     }
 
     /// What kcompactd of `node` does when woken; returns when it goes back to sleep.
@@ -116,7 +119,7 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
             if self.own().of(zone.id()).is_deferred(order) {
                 continue;
             }
-            let ran = self.compact_zone(zone, background_goal(zone, wanted, (by, mode)));
+            let ran = self.compact_zone(zone, background_goal(self.pages(), zone, wanted, (by, mode)));
             match ran.outcome {
                 Outcome::Success => self.own().of(zone.id()).note_allocated(order),
                 Outcome::Complete | Outcome::PartialSkipped => {
@@ -131,12 +134,14 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
     }
 }
 
+/// What is wanted of `zone` by nobody in particular. With `vm.defrag_mode` kcompactd works up to the high mark.
 fn background_goal<M: Machine>(
+    pages: &Pages<M>,
     zone: &Zone<M>,
     (order, highest): (Order, ZoneKind),
-    who: (By, Mode),
+    (by, mode): (By, Mode),
 ) -> CompactGoal {
-    let (by, mode) = who;
+    let keeps_blocks = by == By::Kcompactd && pages.keeps_blocks();
     CompactGoal {
         by,
         mode,
@@ -144,6 +149,6 @@ fn background_goal<M: Machine>(
         order: Some(order),
         migratetype: MigrateType::Movable,
         highest,
-        mark: zone.mark_min(),
+        mark: if keeps_blocks { zone.mark_high() } else { zone.mark_min() },
     }
 }

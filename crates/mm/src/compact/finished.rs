@@ -3,7 +3,8 @@
 use super::control::{By, Control};
 use super::{CompactDoor, CompactGround, Outcome, block_of};
 use crate::ground::{Machine, MigrateType, Order, Relaxed};
-use crate::pages::{Zone, fallbacks, zone_flag};
+use crate::pages::{AllocFlags, Zone, fallbacks, zone_flag};
+use crate::rules::knobs::Knob;
 use crate::rules::policy::{CaptureRule, ProactiveRule};
 
 /// From this order on a block of another type is taken over with its pageblock (half of a pageblock's order).
@@ -34,7 +35,16 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
         if control.migrate_pfn != block_of(control.migrate_pfn).0 {
             return None;
         }
-        self.has_block_for(zone, order, control.goal.migratetype).then_some(Outcome::Success)
+        let has_block = || self.has_block_for(zone, order, control.goal.migratetype);
+        if control.goal.by != By::Kcompactd {
+            return has_block().then_some(Outcome::Success);
+        }
+        // With `vm.defrag_mode` it works for all: up to the high mark in whole pageblocks, which may be taken without mixing types.
+        let (mark, highest) = (zone.mark_high(), control.goal.highest);
+        let has_enough = || zone.watermark_ok(self.machine(), order, mark, highest, AllocFlags::WHOLE_BLOCKS);
+        let by_mode = |mode: u64| if mode == 0 { has_block() } else { has_enough() };
+        let done = self.knobs().decide(self.machine(), Knob::DefragMode, by_mode);
+        done.then_some(Outcome::Success)
     }
 
     /// Nobody asked: kswapd's work goes before it, and it ends where little is fragmented.

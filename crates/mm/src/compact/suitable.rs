@@ -1,9 +1,9 @@
 //! Whether a zone is worth compacting: enough free memory to move pages to, and too little of it in one piece.
 
-use super::control::CompactGoal;
+use super::control::{By, CompactGoal};
 use super::{CLUSTER_MAX, CompactDoor, CompactGround, Outcome};
 use crate::ground::{Machine, Order, PAGE_ALLOC_COSTLY_ORDER};
-use crate::pages::{AllocFlags, Level, Zone};
+use crate::pages::{AllocFlags, Level, Pages, Zone};
 use crate::rules::knobs::Knob;
 use crate::rules::policy::{GapRule, SuitableRule};
 
@@ -46,9 +46,8 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
         if zone.is_offline() {
             return Err(Outcome::Skipped);
         }
-        if zone.watermark_ok(self.machine(), order, goal.mark, goal.highest, AllocFlags::NONE)
-            && self.is_believed(zone, goal, order)
-        {
+        let has_block = |counted| zone.watermark_ok(self.machine(), order, goal.mark, goal.highest, counted);
+        if has_block(counted_for(self.pages(), goal)) && self.is_believed(zone, goal, order) {
             return Err(Outcome::Success);
         }
         let costly = order.get() > PAGE_ALLOC_COSTLY_ORDER;
@@ -88,6 +87,11 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
             }),
         }
     }
+}
+
+/// What counts against a mark: where whole pageblocks are kept free, they alone for whoever compacts for others.
+fn counted_for<M: Machine>(pages: &Pages<M>, goal: &CompactGoal) -> AllocFlags {
+    if goal.by == By::Kcompactd && pages.keeps_blocks() { AllocFlags::WHOLE_BLOCKS } else { AllocFlags::NONE }
 }
 
 #[cfg(test)]

@@ -128,7 +128,14 @@ impl<M: Machine> Pages<M> {
         // One zonelist from here on: another may come into force meanwhile.
         let zonelist = self.zonelists.ids(search.node);
         let preferred = self.candidates_of(zonelist, search.request, search.node).next()?;
-        let search = Search { flags: search.flags.with(preferred.first_try), ..search };
+        let mut flags = search.flags.with(preferred.first_try);
+        // Types are kept apart until kswapd has to be woken, and with `vm.defrag_mode` until nothing else is left to try.
+        if self.keeps_blocks() && !search.flags.has(AllocFlags::MIXES) {
+            flags = flags.with(AllocFlags::NOFRAGMENT);
+        } else if search.mark == Mark::Min {
+            flags = flags.without(AllocFlags::NOFRAGMENT);
+        }
+        let search = Search { flags, ..search };
         let found = if search.flags.has(AllocFlags::FAIR.with(AllocFlags::LOW)) {
             self.search_with_care(above, search, zonelist, preferred)
         } else {
@@ -138,6 +145,12 @@ impl<M: Machine> Pages<M> {
             self.watch_order(search, zonelist, found.map(|(_, zone)| zone));
         }
         found
+    }
+
+    /// Whether `vm.defrag_mode` is set: pageblocks are kept to one type, and whole ones free.
+    #[inline]
+    pub(crate) fn keeps_blocks(&self) -> bool {
+        self.knobs.get(Knob::DefragMode) != 0
     }
 
     /// Tells a machine that watches whether the order of the zonelist made a difference: whether the zones that were asked,
@@ -217,7 +230,8 @@ impl<M: Machine> Pages<M> {
         let mut search = search;
         let mut asked = 1;
         loop {
-            let avoids_mixing = search.flags.has(AllocFlags::NOFRAGMENT);
+            // With `vm.defrag_mode` other nodes come before mixing, and reclaim does.
+            let avoids_mixing = search.flags.has(AllocFlags::NOFRAGMENT) && !self.keeps_blocks();
             for zone in self.candidates_of(zonelist, search.request, search.node).skip(asked) {
                 // Rather mix types here than go to another node.
                 if avoids_mixing && zone.node != preferred.node {
@@ -315,7 +329,10 @@ impl<M: Machine> Pages<M> {
                 return None;
             }
         }
-        let pfn = self.take(search, zone, preferred)?;
+        let Some(pfn) = self.take(search, zone, preferred) else {
+            watch_mixing(self, search, preferred);
+            return None;
+        };
         if zone.clear_flag(zone_flag::BOOSTED) {
             above.wake_kswapd(zone.node, zone.kind);
         }
@@ -414,4 +431,15 @@ fn hand_out<M: Machine>(cx: ZoneCx<'_, M>, pfn: Pfn, ask: Ask) {
         zone: cx.zone.id,
     };
     cx.cx.map.frame(pfn).set_state(state);
+}
+
+/// A zone with a block to spare had none of `search`'s type: tells a machine that watches whether types would have mixed
+/// there by default.
+#[cold]
+fn watch_mixing<M: Machine>(pages: &Pages<M>, search: Search<'_>, preferred: &Zone<M>) {
+    if M::WATCHES_KNOBS && pages.knobs.is_set(Knob::DefragMode) {
+        let kept_apart = search.flags.has(AllocFlags::NOFRAGMENT);
+        let by_default = search.mark == Mark::Low && preferred.first_try.has(AllocFlags::NOFRAGMENT);
+        pages.machine.knob_used(Knob::DefragMode, KnobUse::of(&kept_apart, &by_default));
+    }
 }

@@ -68,6 +68,10 @@ impl AllocFlags {
     pub(crate) const LOW: Self = Self(1 << 6);
     /// No mark holds, and nothing is kept.
     pub(crate) const NO_WATERMARKS: Self = Self(1 << 7);
+    /// Memory in free pageblocks alone counts (the kernel's `NR_FREE_PAGES_BLOCKS`, since 6.15).
+    pub(crate) const WHOLE_BLOCKS: Self = Self(1 << 8);
+    /// Types may mix even where `vm.defrag_mode` keeps them apart: there is nothing left to try.
+    pub(crate) const MIXES: Self = Self(1 << 9);
 
     #[inline]
     #[must_use]
@@ -418,7 +422,9 @@ impl<M: Machine> Zone<M> {
         flags: AllocFlags,
     ) -> bool {
         let usable_tail = order.pages() - 1;
-        let mut free = self.free_pages().saturating_sub(usable_tail);
+        let counted =
+            if flags.has(AllocFlags::WHOLE_BLOCKS) { self.stat.free_large() } else { self.free_pages() };
+        let mut free = counted.saturating_sub(usable_tail);
         if flags.has(AllocFlags::NO_WATERMARKS) {
             return free > 0;
         }

@@ -202,14 +202,18 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         }
     }
 
+    /// Where whole pageblocks are kept free, they alone make up the mark, but for single pages: those are wanted where
+    /// enough was reclaimed for kcompactd to make blocks of.
     fn is_zone_balanced(self, zone: &Zone<M>, goal: Goal) -> bool {
-        zone.watermark_ok(
-            self.machine(),
-            goal.order,
-            balanced_mark(self.knobs(), self.machine(), zone),
-            goal.highest,
-            AllocFlags::NONE,
-        )
+        let Goal { order, highest } = goal;
+        let mark = balanced_mark(self.knobs(), self.machine(), zone);
+        let is_above = |counted: AllocFlags| zone.watermark_ok(self.machine(), order, mark, highest, counted);
+        if order == Order::ZERO {
+            return is_above(AllocFlags::NONE);
+        }
+        let by_mode =
+            |mode: u64| is_above(if mode == 0 { AllocFlags::NONE } else { AllocFlags::WHOLE_BLOCKS });
+        self.knobs().decide(self.machine(), Knob::DefragMode, by_mode)
     }
 
     /// Reclaims until `node` is in balance or there is nothing more to try (`balance_pgdat`); gives the order that it

@@ -4,13 +4,15 @@
 //! It wakes kswapd and goes down to the min mark. What may wait then reclaims for itself, as long as that gets it
 //! anywhere; empties all pagesets; gives up stocks of the slab allocator and the highatomic reserve; and fails. Where
 //! memory has never been given to an address space or a file, there is nothing to reclaim, and it does not try. A block
-//! of several pages is compacted for, before and after reclaim; one of a costly order then fails after one round.
+//! of several pages is compacted for, before and after reclaim; one of a costly order then fails after one round. With
+//! `vm.defrag_mode` types are kept apart all the while, and mix in one more round at the end.
 
 use super::{ReclaimDoor, ReclaimGround};
 use crate::compact::{Attempt, Outcome};
 use crate::ground::{Machine, MigrateType, Nanos, Order, PAGE_ALLOC_COSTLY_ORDER, Pfn, ZoneId};
-use crate::pages::{AllocError, AllocFlags, Mark, Request, Search, SlowEvents, Urgency, Zone};
+use crate::pages::{AllocError, AllocFlags, Mark, Pages, Request, Search, SlowEvents, Urgency, Zone};
 use crate::reclaim::{Asking, MAX_RECLAIM_RETRIES};
+use crate::rules::knobs::Knob;
 use crate::rules::policy::{HugeNodeRule, ReschedRule, SecondTryRule};
 
 type Block = (Pfn, ZoneId);
@@ -42,7 +44,7 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         let result = match request.urgency {
             urgency if urgency.may_reclaim() => self.reclaim_and_retry(search, first),
             Urgency::Reclaims => {
-                let anyway = search.flags.with(AllocFlags::NO_WATERMARKS);
+                let anyway = search.flags.with(AllocFlags::NO_WATERMARKS).with(AllocFlags::MIXES);
                 let found = self.pages().search(self.ground, Search { flags: anyway, ..search });
                 found.ok_or(AllocError::WouldWait)
             }
@@ -61,18 +63,21 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         if !search.flags.has(AllocFlags::KSWAPD) {
             return;
         }
+        let order = search.request.order;
+        let in_blocks = |mode: u64| if mode == 0 { order } else { order.max(Order::PAGEBLOCK) };
+        let order = self.knobs().decide(self.machine(), Knob::DefragMode, in_blocks);
         let mut last = None;
         for zone in self.pages().candidates(search.request, search.node) {
             // Where there is nothing to reclaim it is woken for each zone: it costs next to nothing there.
             if last != Some(zone.node()) || !self.lru().has_pages() {
-                self.wake_kswapd_for(zone.node(), search.request.order, search.request.highest);
+                self.wake_kswapd_for(zone.node(), order, search.request.highest);
             }
             last = Some(zone.node());
         }
     }
 
     /// Rounds of reclaim, until there is a block or no hope of one.
-    fn reclaim_and_retry(self, search: Search<'_>, first: &Zone<M>) -> Result<Block, AllocError> {
+    fn reclaim_and_retry(self, mut search: Search<'_>, first: &Zone<M>) -> Result<Block, AllocError> {
         if let Some(block) = self.compact_first(search)? {
             return Ok(block);
         }
@@ -98,7 +103,13 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
             rounds.all += 1;
             rounds.idle = if freed > 0 { 0 } else { rounds.idle + 1 };
             if !self.should_retry(search, rounds) {
-                break;
+                if !mixes_at_last(self.pages(), search) {
+                    break;
+                }
+                search.flags = search.flags.with(AllocFlags::MIXES);
+                if let Some(block) = self.pages().search(self.ground, search) {
+                    return Ok(block);
+                }
             }
             self.wake_all_kswapds(search);
             if freed == 0 {
@@ -211,6 +222,13 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         }
         if self.pages().unreserve_highatomic() { self.pages().search(self.ground, search) } else { None }
     }
+}
+
+/// Whether there is one more round to go, in which types may mix though `vm.defrag_mode` keeps them apart: reclaim and
+/// compaction could not prevent it. A block of a costly order is not worth it.
+fn mixes_at_last<M: Machine>(pages: &Pages<M>, search: Search<'_>) -> bool {
+    let costly = search.request.order.get() > PAGE_ALLOC_COSTLY_ORDER;
+    pages.keeps_blocks() && !costly && !search.flags.has(AllocFlags::MIXES)
 }
 
 /// What a request may do beyond others below the low mark.

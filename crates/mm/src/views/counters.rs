@@ -30,6 +30,7 @@ impl<M: Machine, G: ViewsGround<M>> ViewsDoor<'_, M, G> {
         for zone in self.zones() {
             let events = self.zone_events(zone);
             counters.add("nr_free_pages", zone.free_pages_exact());
+            counters.add("nr_free_pages_blocks", u64::from(zone.stat().free_large()));
             counters.add("numa_hit", events.numa_hit);
             counters.add("numa_miss", events.numa_miss);
             counters.add("numa_foreign", zone.stat().foreign());

@@ -13,10 +13,6 @@ const fn elsewhere(names: &'static [&'static str], why: &'static str) -> Elsewhe
 
 const ALL: &[Elsewhere] = &[
     elsewhere(
-        &["vm.defrag_mode"],
-        "requests of different mobility mix here before memory is reclaimed or compacted, as where it is 0",
-    ),
-    elsewhere(
         &["vm.dirtytime_expire_seconds", "vm.laptop_mode", "vm.block_dump"],
         "times of inodes and disks that sleep are not simulated",
     ),

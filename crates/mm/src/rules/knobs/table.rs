@@ -36,16 +36,14 @@ knobs! {
         tried_under: "linux-6.18+pcp_batch_scale_max",
     }
     PercpuPagelistHighFraction: MAINLINE {
-        name: "vm.percpu_pagelist_high_fraction",
-        searched: Some((8, 4096)),
+        name: "vm.percpu_pagelist_high_fraction", searched: Some((8, 4096)),
         max: INT_MAX, gap: Some((1, 7)),
         meaning: "If not 0 (then 8 or more), a zone's CPUs together keep at most 1/this of it, and tuning is off",
         kernels: Some(Kernels::since(5, 14)),
         stands_for: Sysctl("/proc/sys/vm/percpu_pagelist_high_fraction"), compares: LISTED,
     }
     MinFreeKbytes: MAINLINE {
-        name: "vm.min_free_kbytes",
-        searched: Some((4096, 4_194_304)),
+        name: "vm.min_free_kbytes", searched: Some((4096, 4_194_304)),
         max: INT_MAX, unit: "KiB",
         computed: Some(0),
         meaning: "Memory kept free for those who cannot wait; all watermarks follow from it. 0: from memory size",
@@ -53,8 +51,7 @@ knobs! {
         leaves: Leaves::SetByHand,
     }
     WatermarkScaleFactor: MARKS {
-        name: "vm.watermark_scale_factor",
-        searched: Some((10, 1000)),
+        name: "vm.watermark_scale_factor", searched: Some((10, 1000)),
         min: 1, max: 3000, default: 10, unit: "1/10000 of a zone",
         meaning: "Distance between the min, low and high watermarks",
         kernels: Some(Kernels::since(4, 6)),
@@ -65,8 +62,7 @@ knobs! {
         leaves: Leaves::Evicted,
     }
     WatermarkBoostFactor: MAINLINE {
-        name: "vm.watermark_boost_factor",
-        searched: Some((0, 30_000)),
+        name: "vm.watermark_boost_factor", searched: Some((0, 30_000)),
         max: INT_MAX, default: 15000, unit: "1/10000 of the high watermark",
         meaning: "Upper limit of what is reclaimed ahead when requests of different mobility mix in a pageblock",
         kernels: Some(Kernels::since(5, 0)),
@@ -75,8 +71,7 @@ knobs! {
         leaves: Leaves::Evicted,
     }
     LowmemReserveDma: MARKS {
-        name: "vm.lowmem_reserve_ratio.dma",
-        searched: Some((8, 1024)),
+        name: "vm.lowmem_reserve_ratio.dma", searched: Some((8, 1024)),
         max: INT_MAX, default: 256,
         meaning: "DMA keeps 1/this of the memory above it from requests that could use that; 0: nothing",
         stands_for: SysctlNumber { path: "/proc/sys/vm/lowmem_reserve_ratio", place: 0 },
@@ -84,8 +79,7 @@ knobs! {
         leaves: Leaves::Evicted,
     }
     LowmemReserveDma32: MARKS {
-        name: "vm.lowmem_reserve_ratio.dma32",
-        searched: Some((8, 1024)),
+        name: "vm.lowmem_reserve_ratio.dma32", searched: Some((8, 1024)),
         max: INT_MAX, default: 256,
         meaning: "The same for DMA32",
         stands_for: SysctlNumber { path: "/proc/sys/vm/lowmem_reserve_ratio", place: 1 },
@@ -93,8 +87,7 @@ knobs! {
         leaves: Leaves::Evicted,
     }
     LowmemReserveNormal: MARKS {
-        name: "vm.lowmem_reserve_ratio.normal",
-        searched: Some((8, 1024)),
+        name: "vm.lowmem_reserve_ratio.normal", searched: Some((8, 1024)),
         max: INT_MAX, default: 32,
         meaning: "The same for Normal, against requests that could use HighMem or Movable",
         stands_for: SysctlNumber { path: "/proc/sys/vm/lowmem_reserve_ratio", place: 2 },
@@ -113,8 +106,7 @@ knobs! {
         tried_under: "linux-4.4",
     }
     StatInterval: MAINLINE {
-        name: "vm.stat_interval",
-        searched: Some((1, 60)),
+        name: "vm.stat_interval", searched: Some((1, 60)),
         min: 1, max: INT_MAX, default: 1, unit: "s",
         meaning: "How often each CPU folds its counters and lets its page lists decay",
         stands_for: Sysctl("/proc/sys/vm/stat_interval"),
@@ -193,8 +185,7 @@ knobs! {
         needs: &[Spaces],
     }
     OvercommitRatio: MAINLINE {
-        name: "vm.overcommit_ratio",
-        searched: Some((20, 100)),
+        name: "vm.overcommit_ratio", searched: Some((20, 100)),
         max: 100_000, default: 50, unit: "percent",
         meaning: "Part of memory that may be promised where vm.overcommit_memory is 2",
         stands_for: Sysctl("/proc/sys/vm/overcommit_ratio"),
@@ -290,6 +281,13 @@ knobs! {
         stands_for: Sysctl("/proc/sys/vm/extfrag_threshold"),
         needs: &[Spaces],
         compares: Compares::Number("a zone's fragmentation index"),
+    }
+    DefragMode: MAINLINE {
+        name: "vm.defrag_mode", max: 1,
+        meaning: "1: pageblocks are kept to one type while reclaim and compaction can help it, and whole ones free up to \
+                  the high watermark",
+        kernels: Some(Kernels::since(6, 15)),
+        stands_for: Sysctl("/proc/sys/vm/defrag_mode"),
     }
     CompactionProactiveness: MAINLINE {
         name: "vm.compaction_proactiveness", max: 100, default: 20,
