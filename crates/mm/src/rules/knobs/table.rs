@@ -288,6 +288,7 @@ knobs! {
                   the high watermark",
         kernels: Some(Kernels::since(6, 15)),
         stands_for: Sysctl("/proc/sys/vm/defrag_mode"),
+        leaves: Leaves::Evicted,
     }
     CompactionProactiveness: MAINLINE {
         name: "vm.compaction_proactiveness", max: 100, default: 20,
