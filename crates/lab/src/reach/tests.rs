@@ -35,6 +35,7 @@ fn a_recording_refuses_what_only_address_spaces_and_files_reach() {
     vm.stat_interval
     freehold.pcp_batch
     freehold.pcp_high_batches
+    vm.defrag_mode
     ");
 }
 
