@@ -451,3 +451,60 @@ fn a_pass_that_empties_a_generation_begins_a_new_one() {
         mm.views().check().unwrap();
     }
 }
+
+#[test]
+fn with_defrag_mode_whole_blocks_alone_make_up_the_mark() {
+    let wakes = [0, 1].map(|mode| {
+        let mm = mm("linux-6.18");
+        mm.set_knob(Knob::MinFreeKbytes, 4096).unwrap();
+        mm.set_knob(Knob::DefragMode, mode).unwrap();
+        read(&mm, &mm.files().new_file(FileKind::Disk), 0);
+        mm.lru().lru_drain_all();
+        // Some blocks are left above the low mark, and of the rest every second page is free.
+        let page = Request { urgency: Urgency::Never, ..Request::USER };
+        let taken: Vec<Pfn> = core::iter::from_fn(|| mm.alloc(page).ok()).collect();
+        for pfn in taken.into_iter().filter(|pfn| pfn.0 % 2 == 0) {
+            mm.free(pfn, Order::ZERO).unwrap();
+        }
+        mm.drain_all();
+        mm.machine().take_woken();
+        mm.reclaim().wake_kswapd_for(Node(0), Order::PAGEBLOCK, ZoneKind::Movable);
+        let for_block = mm.machine().take_woken().contains(&Daemon::Kswapd(Node(0)));
+        mm.reclaim().wake_kswapd_for(Node(0), Order::ZERO, ZoneKind::Movable);
+        (for_block, mm.machine().take_woken().contains(&Daemon::Kswapd(Node(0))))
+    });
+    assert_eq!(wakes, [(false, false), (true, false)], "single pages are enough for single pages");
+}
+
+#[test]
+fn below_the_low_mark_types_mix_before_a_lower_zone_is_asked() {
+    let mm = mm("linux-6.18");
+    mm.set_knob(Knob::WatermarkBoostFactor, 0).unwrap();
+    // Of kernel memory some is free in DMA32, and none in Normal.
+    let low = Request { highest: ZoneKind::Dma32, urgency: Urgency::Never, ..Request::KERNEL };
+    // So many that the rest of their pageblock is too little to be claimed.
+    let kernel: Vec<Pfn> = (0..400).map(|_| mm.alloc(low).unwrap()).collect();
+    let page = Request { urgency: Urgency::Never, ..Request::USER };
+    let taken: Vec<Pfn> = core::iter::from_fn(|| mm.alloc(page).ok()).collect();
+    for pfn in kernel {
+        mm.free(pfn, Order::ZERO).unwrap();
+    }
+    mm.drain_all();
+    // As much is free in both, and the marks are around that.
+    let zone = |kind: ZoneKind| mm.zone(Node(0), kind).unwrap();
+    let free = zone(ZoneKind::Dma32).free_pages();
+    let of_normal = taken.iter().filter(|&&pfn| mm.zone_of(pfn).unwrap().kind() == ZoneKind::Normal);
+    let missing = free - zone(ZoneKind::Normal).free_pages();
+    for &pfn in of_normal.take(missing as usize) {
+        mm.free(pfn, Order::ZERO).unwrap();
+    }
+    mm.drain_all();
+    mm.set_knob(Knob::MinFreeKbytes, u64::from(free) * 4 * 2 * 9 / 10).unwrap();
+    for kind in [ZoneKind::Normal, ZoneKind::Dma32] {
+        let (min, low) = (zone(kind).mark_min().pages, zone(kind).mark_low().pages);
+        let free = zone(kind).free_pages();
+        assert!((min + 16..low).contains(&free), "{}: {free} of {min} to {low}", kind.name());
+    }
+    let pfn = mm.alloc(Request { urgency: Urgency::NoWait, ..Request::KERNEL }).unwrap();
+    assert_eq!(mm.zone_of(pfn).unwrap().kind(), ZoneKind::Normal);
+}
