@@ -124,7 +124,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
-    use crate::stream::accessed::Found;
+    use crate::stream::accessed::{Cleared, Found};
 
     /// What is found of a loop over memory that no TLB holds, until `is_enough`.
     fn found_of_a_loop(
@@ -162,6 +162,9 @@ mod tests {
 
     fn is_a_moment(found: &Found) -> bool {
         let Found::ByMapping(found) = found else { return false };
+        if found.cleared == Cleared::Before {
+            return false;
+        }
         let accessed: u64 = found.mappings.iter().map(|mapping| mapping.accessed_kib).sum();
         assert!(found.cpu_ns > 0 && accessed > 0, "{found:?}");
         assert!(found.contents.iter().any(|read| read.read == 64 && read.zeros < 32), "{found:?}");
@@ -174,20 +177,21 @@ mod tests {
         assert!(!cost.by_page);
     }
 
-    /// All pages that the loop goes over are seen after a clearing, most of them not at once.
+    /// All pages that the loop goes over are seen between two clearings. (Not between any two: where others have the CPUs, the loop does
+    /// not get round in 50 ms.)
     #[test]
     fn this_process_is_seen_by_page() {
         let tables = match bpf::types().and_then(|types| PageTables::load(&types)) {
             Ok(tables) => tables,
             Err(error) => return eprintln!("skipped: {error}"),
         };
-        let (mut pages, mut looks, mut has_moment) = (BTreeSet::new(), 0, false);
+        let (mut pages, mut has_moment) = (BTreeSet::new(), false);
         let cost = found_of_a_loop(Some(tables), |found, memory| {
             match found {
-                Found::ByMapping(_) => has_moment |= is_a_moment(found),
-                Found::Cleared => assert!(looks == 0 || pages.len() > 16_000, "{looks} {}", pages.len()),
+                // Of later ones the contents are not read each time.
+                Found::ByMapping(_) => has_moment = has_moment || is_a_moment(found),
+                Found::Cleared => pages.clear(),
                 Found::ByPage(found) => {
-                    looks += 1;
                     let own = found.used.iter().flat_map(|used| {
                         let bits = (0..64).filter(|bit| used.bits >> bit & 1 == 1);
                         bits.map(|bit| used.address + bit * 4096)
