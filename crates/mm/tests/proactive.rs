@@ -78,6 +78,22 @@ fn memory_in_pieces_is_put_together_until_little_is_in_pieces() {
 }
 
 #[test]
+fn what_is_looked_at_unasked_counts_as_kcompactds_since_6_2() {
+    for (policy, counts) in [("linux-5.10", false), ("linux-6.1", false), ("linux-6.12", true)] {
+        let mm = machine(policy);
+        let (space, _, _) = in_pieces(&mm);
+        mm.compaction().compact_proactively(Node(0));
+        let counters = mm.views().counters();
+        let of = |name: &str| counters.get(name);
+        assert!(of("compact_migrate_scanned") > 0 && of("compact_free_scanned") > 0, "{policy}");
+        let daemons = (of("compact_daemon_migrate_scanned"), of("compact_daemon_free_scanned"));
+        let all = (of("compact_migrate_scanned"), of("compact_free_scanned"));
+        assert_eq!(daemons, if counts { all } else { (0, 0) }, "{policy}");
+        mm.spaces().exit(&space);
+    }
+}
+
+#[test]
 fn nobody_compacts_unasked_where_it_is_not_wanted() {
     for (policy, proactiveness, wanted) in
         [("linux-5.8", None, false), ("linux-5.9", Some(20), true), ("linux-6.18", Some(0), false)]

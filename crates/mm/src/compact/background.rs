@@ -13,8 +13,8 @@ use crate::rules::policy::BackgroundRule;
 pub(super) struct Asked {
     /// The largest order, and 1; 0: nothing.
     order: AtomicU32,
-    /// The highest zone that any request could use, and 1.
-    highest: AtomicU32,
+    /// How many zones from the highest down are not to be looked at: as many as the request that may use fewest leaves out.
+    left_out: AtomicU32,
     /// When it looks next whether to compact unasked, in ns.
     due: AtomicU64,
 }
@@ -28,15 +28,28 @@ impl Asked {
         self.due.store(at.0, Relaxed);
     }
 
-    fn ask(&self, order: Order, highest: ZoneKind) {
-        self.order.fetch_max(u32::from(order.get()) + 1, Relaxed);
-        self.highest.fetch_max(highest as u32 + 1, Relaxed);
+    /// Whether it is asked for anything.
+    pub(super) fn is_asked(&self) -> bool {
+        self.order.load(Relaxed) > 0
     }
 
-    fn take(&self) -> Option<(Order, ZoneKind)> {
-        let order = self.order.swap(0, Relaxed).checked_sub(1)?;
-        let highest = self.highest.swap(0, Relaxed).checked_sub(1)?;
+    fn ask(&self, order: Order, highest: ZoneKind) {
+        self.order.fetch_max(u32::from(order.get()) + 1, Relaxed);
+        self.left_out.fetch_max(ZoneKind::Movable as u32 - highest as u32, Relaxed);
+    }
+
+    fn wanted(&self) -> Option<(Order, ZoneKind)> {
+        let order = self.order.load(Relaxed).checked_sub(1)?;
+        let highest = (ZoneKind::Movable as u32).checked_sub(self.left_out.load(Relaxed))?;
         Some((Order::new(order as u8)?, *ZoneKind::ALL.get(highest as usize)?))
+    }
+
+    /// It has done what it could for `order`, up to `highest`: only what asks for more than that stands.
+    fn settle(&self, order: Order, highest: ZoneKind) {
+        let (done, left_out) = (u32::from(order.get()) + 1, ZoneKind::Movable as u32 - highest as u32);
+        let unless = |done: u32| move |asked: u32| (asked <= done).then_some(0);
+        let _ = self.order.fetch_update(Relaxed, Relaxed, unless(done));
+        let _ = self.left_out.fetch_update(Relaxed, Relaxed, unless(left_out));
     }
 }
 
@@ -58,53 +71,59 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
         }
     }
 
-    /// kswapd of `node` goes to sleep, having worked for a block of `order`: whoever compacts in the background is told, and
-    /// what direct compaction found to be worn out is forgotten.
-    pub(crate) fn compact_after_reclaim(self, node: Node, order: Order, highest: ZoneKind) {
+    /// kswapd of `node` has worked for a block of `order`: before 4.6 it compacts by itself.
+    pub(crate) fn compact_by_kswapd(self, node: Node, order: Order, highest: ZoneKind) {
+        let mode = match self.rules().compact.background {
+            BackgroundRule::Kcompactd | BackgroundRule::KcompactdByRequests => return,
+            BackgroundRule::Kswapd => Mode::Async,
+            BackgroundRule::KswapdSync => Mode::SyncLight,
+        };
+        self.compact_in_background(node, (order, highest), (By::Kswapd, mode));
+    }
+
+    /// kswapd of `node` goes to sleep, having worked for a block of `order`: what direct compaction found to be worn out is
+    /// forgotten, and kcompactd is told.
+    pub(crate) fn compact_while_kswapd_sleeps(self, node: Node, order: Order, highest: ZoneKind) {
         for zone in self.zones().iter().filter(|zone| zone.node() == node) {
             if self.own().of(zone.id()).flush_skip.load(Relaxed) == 1 {
                 self.marks().forget_skipped(zone);
             }
         }
-        match self.rules().compact.background {
-            BackgroundRule::Kcompactd => self.wake_kcompactd(node, order, highest),
-            BackgroundRule::Kswapd => {
-                self.compact_in_background(node, (order, highest), (By::Kswapd, Mode::Async));
-            }
-            BackgroundRule::KswapdSync => {
-                self.compact_in_background(node, (order, highest), (By::Kswapd, Mode::SyncLight));
-            }
-        }
+        self.wake_kcompactd(node, order, highest);
     }
 
     /// A block of `order` is wanted on `node`, in some zone up to `highest`.
     pub(crate) fn wake_kcompactd(self, node: Node, order: Order, highest: ZoneKind) {
-        let old = self.rules().compact.background != BackgroundRule::Kcompactd;
-        if order == Order::ZERO || old || !self.lru().has_pages() {
+        let by_kswapd =
+            matches!(self.rules().compact.background, BackgroundRule::Kswapd | BackgroundRule::KswapdSync);
+        if order == Order::ZERO || by_kswapd || !self.lru().has_pages() {
             return;
         }
-        let worth = |zone: &Zone<M>| self.is_worth_it(zone, order);
-        if self.pages().zones_of(node, highest).any(worth) {
-            self.own().asked(node).ask(order, highest);
+        // Where nothing can be done now it looks into it when it looks next.
+        self.own().asked(node).ask(order, highest);
+        if self.is_worth_waking(node) {
             self.machine().wake(Daemon::Kcompactd(node));
         }
     }
 
-    fn is_worth_it(self, zone: &Zone<M>, order: Order) -> bool {
-        self.is_suitable(
-            zone,
-            &background_goal(self.pages(), zone, (order, zone.kind()), (By::Kcompactd, Mode::SyncLight)),
-        )
-        .is_ok()
+    /// Whether a zone can be compacted for what is asked of `node` (`kcompactd_node_suitable`).
+    fn is_worth_waking(self, node: Node) -> bool {
+        let Some(wanted) = self.own().asked(node).wanted() else { return false };
+        let (_, highest) = wanted;
+        self.pages().zones_of(node, highest).any(|zone| {
+            let goal = background_goal(self.pages(), zone, wanted, (By::Kcompactd, Mode::SyncLight));
+            self.is_suitable(zone, &goal).is_ok()
+        })
     }
 
     /// What kcompactd of `node` does when woken; returns when it goes back to sleep.
     pub fn kcompactd(self, node: Node) {
-        while let Some((order, highest)) = self.own().asked(node).take() {
+        while let Some((order, highest)) = self.own().asked(node).wanted() {
             if let Some(zone) = self.pages().zones_of(node, highest).next() {
                 self.own().count(zone.id(), CompactEvent::DaemonWake, 1);
             }
             self.compact_in_background(node, (order, highest), (By::Kcompactd, Mode::SyncLight));
+            self.own().asked(node).settle(order, highest);
             self.look_soon(node);
         }
     }
@@ -150,5 +169,39 @@ fn background_goal<M: Machine>(
         migratetype: MigrateType::Movable,
         highest,
         mark: if keeps_blocks { zone.mark_high() } else { zone.mark_min() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(of: u8) -> Order {
+        Order::new(of).unwrap()
+    }
+
+    #[test]
+    fn of_several_requests_the_largest_order_and_the_lowest_zone_count() {
+        let asked = Asked::default();
+        assert_eq!((asked.wanted(), asked.is_asked()), (None, false));
+        asked.ask(order(9), ZoneKind::Normal);
+        asked.ask(order(3), ZoneKind::Dma32);
+        assert_eq!(asked.wanted(), Some((order(9), ZoneKind::Dma32)));
+        asked.settle(order(9), ZoneKind::Dma32);
+        assert_eq!((asked.wanted(), asked.is_asked()), (None, false));
+    }
+
+    #[test]
+    fn what_is_asked_for_meanwhile_stands_if_it_is_more() {
+        let asked = Asked::default();
+        asked.ask(order(3), ZoneKind::Normal);
+        let (done, highest) = asked.wanted().unwrap();
+        asked.ask(order(3), ZoneKind::Movable);
+        asked.settle(done, highest);
+        assert_eq!(asked.wanted(), None, "as much was done");
+        asked.ask(order(3), ZoneKind::Normal);
+        asked.ask(order(9), ZoneKind::Dma);
+        asked.settle(done, highest);
+        assert_eq!(asked.wanted(), Some((order(9), ZoneKind::Dma)));
     }
 }

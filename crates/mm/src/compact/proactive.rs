@@ -2,7 +2,8 @@
 //! 500 ms and makes huge blocks, so that requests find some (`vm.compaction_proactiveness`; docs/rules/compaction.md).
 //!
 //! Linux's kcompactd looks all the time. This one is woken by a vmstat tick that finds the node's counters above the mark,
-//! and goes back to sleep when they are below: where nothing is in pieces, nobody notices it.
+//! and goes back to sleep when they are below: where nothing is in pieces, nobody notices it. What kcompactd was asked for when
+//! nothing could be done about it is looked into then, too.
 
 use super::control::{By, CompactGoal, Effort};
 use super::{CompactDoor, CompactEvent, CompactGround, Mode};
@@ -33,7 +34,7 @@ enum Looked {
 impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
     /// Whether anybody could compact unasked: the policy lets it, and there are pages that could move.
     fn may_be_proactive(self) -> bool {
-        self.rules().compact.proactive == ProactiveRule::ByScore && self.lru().has_pages()
+        self.rules().compact.proactive != ProactiveRule::Never && self.lru().has_pages()
     }
 
     /// Whether anybody does: the knob is not 0.
@@ -50,22 +51,11 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
         if !is_first || !self.may_be_proactive() || self.machine().now() < self.own().asked(node).due() {
             return;
         }
+        let is_asked = self.own().asked(node).is_asked() && self.is_proactive();
         // With the knob at 0 no score is above the mark.
-        if self.is_fragmented(self.score_by_counters(node)) {
+        if self.is_fragmented(score_by_counters(self.zones(), node)) || is_asked {
             self.machine().wake(Daemon::Kcompactd(node));
         }
-    }
-
-    /// [`CompactDoor::fragmentation_score`] by the zones' counters, which other CPUs may be ahead of.
-    fn score_by_counters(self, node: Node) -> u32 {
-        let zones = || self.zones().iter().filter(|zone| zone.node() == node);
-        let present: u64 = zones().map(|zone| u64::from(zone.present())).sum();
-        let weighed = |zone: &Zone<M>| {
-            let (free, large) = (u64::from(zone.free_pages()), u64::from(zone.stat().free_large()));
-            let score = (free.saturating_sub(large) * 100).checked_div(free).unwrap_or(0);
-            score * u64::from(zone.present()) / (present + 1)
-        };
-        zones().map(weighed).sum::<u64>() as u32
     }
 
     /// What kcompactd of `node` does besides what it is asked for ([`CompactDoor::kcompactd`]). Gives how long it sleeps then;
@@ -94,7 +84,7 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
     fn look_at_node(self, node: Node) -> Looked {
         if !self.is_proactive() {
             if M::WATCHES_KNOBS && self.may_be_proactive() {
-                self.is_fragmented(self.score_by_counters(node));
+                self.is_fragmented(score_by_counters(self.zones(), node));
             }
             return Looked::Fine;
         }
@@ -114,6 +104,18 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
         }
         if self.fragmentation_score(node) < before { Looked::Progress } else { Looked::NoProgress }
     }
+}
+
+/// [`CompactDoor::fragmentation_score`] of `node` by the counters of `zones`, which other CPUs may be ahead of.
+fn score_by_counters<M: Machine>(zones: &[Zone<M>], node: Node) -> u32 {
+    let of_node = || zones.iter().filter(|zone| zone.node() == node);
+    let present: u64 = of_node().map(|zone| u64::from(zone.present())).sum();
+    let weighed = |zone: &Zone<M>| {
+        let (free, large) = (u64::from(zone.free_pages()), u64::from(zone.stat().free_large()));
+        let score = (free.saturating_sub(large) * 100).checked_div(free).unwrap_or(0);
+        score * u64::from(zone.present()) / (present + 1)
+    };
+    of_node().map(weighed).sum::<u64>() as u32
 }
 
 fn proactive_goal<M: Machine>(zone: &Zone<M>) -> CompactGoal {

@@ -7,7 +7,9 @@ use super::{CompactDoor, CompactEvent, CompactGround, Compaction, Outcome, block
 use crate::ground::{Machine, Order, PAGE_SIZE, Pfn, Relaxed, Span, Work, ZoneId};
 use crate::pages::Zone;
 use crate::rules::knobs::Knob;
-use crate::rules::policy::{BudgetRule, CaptureRule, FinishRule, IsolationRule, MarkRule, PcpDrainRule};
+use crate::rules::policy::{
+    BudgetRule, CaptureRule, FinishRule, IsolationRule, MarkRule, PcpDrainRule, ProactiveRule,
+};
 
 /// The least that a tuned budget falls to: 64 pageblocks.
 const BUDGET_MIN: u32 = 64 * 512;
@@ -48,7 +50,7 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
         self.traced("mm_compaction_end", at(&control), (0, 0));
         self.release_targets(&mut control);
         self.marks().note_end(zone, &control);
-        self.own().count_scanned(zone.id(), &control);
+        self.own().count_scanned(zone.id(), &control, self.rules().compact.proactive);
         let work = Work {
             zone: zone.id(),
             order: control.block_order(),
@@ -242,11 +244,12 @@ fn budget_of(mib: u64) -> u64 {
 
 impl Compaction {
     /// What `control` looked at in `zone` is counted.
-    fn count_scanned(&self, zone: ZoneId, control: &Control) {
+    fn count_scanned(&self, zone: ZoneId, control: &Control, rule: ProactiveRule) {
         let scanned = control.scanned;
         self.count(zone, CompactEvent::MigrateScanned, scanned.migrate);
         self.count(zone, CompactEvent::FreeScanned, scanned.free);
-        if matches!(control.goal.by, By::Kcompactd | By::Proactive) {
+        let is_unasked = control.goal.by == By::Proactive && rule == ProactiveRule::ByScoreCounted;
+        if control.goal.by == By::Kcompactd || is_unasked {
             self.count(zone, CompactEvent::DaemonMigrateScanned, scanned.migrate);
             self.count(zone, CompactEvent::DaemonFreeScanned, scanned.free);
         }

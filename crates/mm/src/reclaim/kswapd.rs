@@ -41,6 +41,17 @@ struct Goal {
     highest: ZoneKind,
 }
 
+impl Goal {
+    /// That of `order`, and of zones as [`NodeState`] has them: 0 leaves these.
+    fn with(self, order: u32, highest: u32) -> Self {
+        let zone = highest.checked_sub(1).and_then(|index| ZoneKind::ALL.get(index as usize));
+        Self {
+            order: Order::new(order as u8).unwrap_or(Order::ZERO),
+            highest: zone.copied().unwrap_or(self.highest),
+        }
+    }
+}
+
 impl NodeState {
     fn ask(&self, goal: Goal) {
         self.ask_order(goal.order);
@@ -55,12 +66,14 @@ impl NodeState {
         self.highest.load(Relaxed) > 0
     }
 
-    /// What was asked for since the last call; nothing new leaves the zones of `before`.
+    /// What was asked for since it last began; nothing new leaves the zones of `before`.
+    fn asked(&self, before: Goal) -> Goal {
+        before.with(self.order.load(Relaxed), self.highest.load(Relaxed))
+    }
+
+    /// The same, and it begins.
     fn take(&self, before: Goal) -> Goal {
-        let order = Order::new(self.order.swap(0, Relaxed) as u8).unwrap_or(Order::ZERO);
-        let highest = self.highest.swap(0, Relaxed).checked_sub(1);
-        let highest = highest.and_then(|index| ZoneKind::ALL.get(index as usize)).copied();
-        Goal { order, highest: highest.unwrap_or(before.highest) }
+        before.with(self.order.swap(0, Relaxed), self.highest.swap(0, Relaxed))
     }
 }
 
@@ -90,20 +103,22 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
     }
 
     /// kswapd of `node` is to make room for a block of `order` from a zone up to `highest`. Where kswapd has given up, or the node is in balance
-    /// for this, it sleeps on.
-    pub(crate) fn wake_kswapd_for(self, node: Node, order: Order, highest: ZoneKind) {
+    /// for this, it sleeps on. Says whether there is work for it.
+    pub(crate) fn wake_kswapd_for(self, node: Node, order: Order, highest: ZoneKind) -> bool {
         if !self.lru().has_pages() {
             // Nothing can be reclaimed; it takes back boosts.
             self.count_kswapd_run(node);
             self.machine().wake(Daemon::Kswapd(node));
-            return;
+            return true;
         }
         let (state, goal) = (self.own().node(node), Goal { order, highest });
         state.ask(goal);
         let boosted = self.pages().zones_of(node, highest).any(|zone| zone.boost() > 0);
-        if !self.kswapd_gave_up(node) && (boosted || !self.is_balanced(node, goal)) {
+        let works = !self.kswapd_gave_up(node) && (boosted || !self.is_balanced(node, goal));
+        if works {
             self.machine().wake(Daemon::Kswapd(node));
         }
+        works
     }
 
     /// Whether kswapd of `node` has given up until somebody else frees something.
@@ -127,21 +142,22 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
             return;
         }
         let mut goal = state.take(Goal { order: Order::ZERO, highest: ZoneKind::Movable });
-        let mut asked_for = goal.order;
         loop {
             self.restore_low_zones(node);
             let reached = self.balance(node, goal);
-            self.compaction().compact_after_reclaim(node, asked_for, goal.highest);
-            if reached < goal.order {
-                // Hopeless for the order: single pages will do, unless somebody asks again.
-                goal = Goal { order: reached, ..goal };
+            self.compaction().compact_by_kswapd(node, goal.order, goal.highest);
+            // Hopeless for the order: single pages will do, and a block is kcompactd's. Else only what was asked for meanwhile is left.
+            let given_up = reached < goal.order;
+            let wanted = if given_up { goal } else { state.asked(goal) };
+            let rest = if given_up { Goal { order: reached, ..goal } } else { wanted };
+            if self.may_sleep(node, rest) {
+                self.compaction().compact_while_kswapd_sleeps(node, wanted.order, wanted.highest);
+                // Somebody may have been short of low memory since.
+                if self.sleep_briefly(node, rest) && !self.restore_low_zones(node) {
+                    return;
+                }
             }
-            // Somebody may have been short of low memory since.
-            if self.may_sleep(node, goal) && self.sleep_briefly(node, goal) && !self.restore_low_zones(node) {
-                return;
-            }
-            goal = state.take(goal);
-            asked_for = goal.order;
+            goal = state.take(rest);
         }
     }
 

@@ -13,7 +13,7 @@ use crate::ground::{Machine, MigrateType, Nanos, Order, PAGE_ALLOC_COSTLY_ORDER,
 use crate::pages::{AllocError, AllocFlags, Mark, Pages, Request, Search, SlowEvents, Urgency, Zone};
 use crate::reclaim::{Asking, MAX_RECLAIM_RETRIES};
 use crate::rules::knobs::Knob;
-use crate::rules::policy::{HugeNodeRule, ReschedRule, SecondTryRule};
+use crate::rules::policy::{BackgroundRule, HugeNodeRule, ReschedRule, SecondTryRule};
 
 type Block = (Pfn, ZoneId);
 
@@ -66,11 +66,17 @@ impl<M: Machine, G: ReclaimGround<M>> ReclaimDoor<'_, M, G> {
         let order = search.request.order;
         let in_blocks = |mode: u64| if mode == 0 { order } else { order.max(Order::PAGEBLOCK) };
         let order = self.knobs().decide(self.machine(), Knob::DefragMode, in_blocks);
+        let by_requests = self.rules().compact.background == BackgroundRule::KcompactdByRequests;
+        let wakes_kcompactd = by_requests && !search.request.urgency.may_reclaim();
         let mut last = None;
         for zone in self.pages().candidates(search.request, search.node) {
             // Where there is nothing to reclaim it is woken for each zone: it costs next to nothing there.
             if last != Some(zone.node()) || !self.lru().has_pages() {
-                self.wake_kswapd_for(zone.node(), order, search.request.highest);
+                let (node, highest) = (zone.node(), search.request.highest);
+                if !self.wake_kswapd_for(node, order, highest) && wakes_kcompactd {
+                    // Enough may be free, and all of it in pieces.
+                    self.compaction().wake_kcompactd(node, order, highest);
+                }
             }
             last = Some(zone.node());
         }

@@ -400,6 +400,7 @@ impl Player {
             mm.collapses().khugepaged();
             self.machine.khugepaged_ran.set(Some(now));
         }
+        self.machine.kcompactd.run(mm, &woken, now);
         self.machine.daemons.program_at(now);
     }
 }

@@ -11,6 +11,7 @@ use mm::{
 };
 
 use super::daemons::{Daemons, StatFlushes};
+use super::kcompactd::Kcompactd;
 use super::settings::Settings;
 use super::types::Types;
 use crate::conform::read::capture::{kernel_version, spec};
@@ -28,6 +29,7 @@ pub(super) struct Played {
     /// The disk for swap, and its bytes.
     swap_disk: (SwapDevice, u64),
     pub(super) settings: RefCell<Settings>,
+    pub(super) kcompactd: Kcompactd,
     pub(super) stat_flushes: StatFlushes,
     /// When khugepaged was woken, and had a round at once, if it has slept since.
     pub(super) khugepaged_ran: Cell<Option<Nanos>>,
@@ -58,12 +60,14 @@ impl Played {
         let topology = topology(sections, &zones)?;
         let mm = Mm::new(Bare::default(), topology, policy, knobs);
         let mm = Rc::new(mm.map_err(|error| FormatError::new(0, error))?);
+        let nodes = mm.topology().nodes.len();
         let mut played = Self {
             daemons: Daemons::begin(&mm, version),
             mm,
             device: device(program),
             swap_disk,
             settings: RefCell::default(),
+            kcompactd: Kcompactd::new(nodes),
             stat_flushes: StatFlushes::of(version),
             khugepaged_ran: Cell::default(),
             types: Types::of(sections),

@@ -19,6 +19,7 @@ mod doing;
 mod elsewhere;
 mod files;
 mod flusher;
+mod kcompactd;
 mod machine;
 mod memory;
 mod oom;

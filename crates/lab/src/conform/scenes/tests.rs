@@ -199,6 +199,25 @@ fn one_page_more_decides_what_asynchronous_compaction_finds() {
     assert!(none.min(two) > one.max(three) + 5, "{none} {one} {two} {three} of 32 huge pages");
 }
 
+/// Memory is in pieces, and the program sleeps for longer than kcompactd does.
+#[test]
+fn kcompactd_looks_unasked_as_eagerly_as_it_is_told_to() {
+    let scanned = |proactiveness: u64| {
+        let marks = play(&format!(
+            "set /proc/sys/vm/compaction_proactiveness {proactiveness}\n\
+             map a 384M nohuge\ntouch a\nadvise a dontneed every 8K piece 4K\nmark pieces\nsleep 1100\nmark later"
+        ));
+        let counted = |label: &str| {
+            let seen = marks.seen.iter().find(|seen| seen.label == label).unwrap();
+            seen.events["compact_daemon_migrate_scanned"]
+        };
+        counted("later") - counted("pieces")
+    };
+    let [never, usual, eager] = [0, 20, 90].map(scanned);
+    assert_eq!((never, usual), (0, 0), "less than nine in ten pages that are free are in pieces");
+    assert!(eager > 10_000, "{eager}");
+}
+
 #[test]
 fn files_come_and_go() {
     let marks = play(

@@ -86,7 +86,7 @@ pub(super) const ARENAS: Need = Need::Rule(
 pub(super) const CPU_SLABS: Need =
     Need::Rule(|rules| rules.slab.cpu_slabs.exist(), "since 7.0 CPUs keep sheaves and no partial slabs");
 pub(super) const PROACTIVE: Need = Need::Rule(
-    |rules| rules.compact.proactive == ProactiveRule::ByScore,
+    |rules| rules.compact.proactive != ProactiveRule::Never,
     "it does not compact by score unasked (Linux does since 5.9)",
 );
 pub(super) const BUDGET: Need = Need::Rule(

@@ -146,10 +146,16 @@ pub enum BackgroundRule {
     KswapdSync,
     /// kcompactd, which kswapd wakes.
     Kcompactd,
+    /// The same, which requests that may not reclaim wake, too, where kswapd sleeps on.
+    KcompactdByRequests,
 }
 
-const BACKGROUND: &[Since<BackgroundRule>] =
-    &[Since(v(2, 6), BackgroundRule::Kswapd, ""), Since(v(4, 6), BackgroundRule::Kcompactd, "accf62422b3a")];
+/// That requests wake it is read in the facts; since when is from memory.
+const BACKGROUND: &[Since<BackgroundRule>] = &[
+    Since(v(2, 6), BackgroundRule::Kswapd, ""),
+    Since(v(4, 6), BackgroundRule::Kcompactd, "accf62422b3a"),
+    Since(v(4, 17), BackgroundRule::KcompactdByRequests, ""),
+];
 
 /// Who gets the block that compaction completes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -277,10 +283,16 @@ pub enum ProactiveRule {
     Never,
     /// By `vm.compaction_proactiveness`.
     ByScore,
+    /// The same, and what is looked at then counts as kcompactd's.
+    ByScoreCounted,
 }
 
-const PROACTIVE: &[Since<ProactiveRule>] =
-    &[Since(v(2, 6), ProactiveRule::Never, ""), Since(v(5, 9), ProactiveRule::ByScore, "facdaa917c4d")];
+/// That it counts was found in captures: not in those of 6.1, in those of 6.12. Since when between them is not known.
+const PROACTIVE: &[Since<ProactiveRule>] = &[
+    Since(v(2, 6), ProactiveRule::Never, ""),
+    Since(v(5, 9), ProactiveRule::ByScore, "facdaa917c4d"),
+    Since(v(6, 2), ProactiveRule::ByScoreCounted, ""),
+];
 
 /// How much room above a mark compaction is said to need (`compact_gap`), and how much reclaim frees for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
