@@ -341,6 +341,20 @@ fn scenes_of_a_fifth_time_are_what_labels_rest_on() {
     }
 }
 
+/// Programs with `vm.defrag_mode` and, but for it, the same without. For its rules defrag-huge and defrag-late on 6.18 were traced; of the others nothing was
+/// looked at before.
+#[test]
+fn scenes_of_defrag_mode_are_what_labels_rest_on() {
+    for kernel in ["-6.18", "-7.2"] {
+        for name in ["full", "late", "tables", "tables-off"] {
+            play(&format!("defrag-{name}{kernel}"));
+        }
+        for name in ["huge", "huge-off"] {
+            assert_counted(&format!("defrag-{name}{kernel}"), (1.5, 5.5), &[]);
+        }
+    }
+}
+
 /// Five programs that `lru_gen.min_ttl_ms` has killed on all kernels but 6.1, captured before the rule was played. ttl-short of 6.12 comes to one mark
 /// more here; in ttl-two of 6.18 and 7.2 the other program goes too.
 #[test]

@@ -122,16 +122,6 @@ impl<M: Machine> Names<M> {
         Vpn(ends.max().unwrap_or(0).max(5 * GIB).next_multiple_of(GIB) as u32)
     }
 
-    /// Whether a region that begins before `start` is so long that it lies there, too.
-    pub(crate) fn lies_at(&self, start: Vpn) -> bool {
-        self.all.iter().any(|other| match &other.named {
-            Named::Region(other) => {
-                other.start < start && other.start.0.saturating_add(other.pages()) > start.0
-            }
-            Named::File { .. } => false,
-        })
-    }
-
     /// Gives what `named` says a name, if there is room for one more.
     pub(crate) fn add(&mut self, name: &str, named: Named<M>) -> bool {
         let id = name.chars().take(LONGEST_NAME).collect();
@@ -202,9 +192,6 @@ mod tests {
         let mut names = Names::<Bare>::default();
         let region = |start, bytes| Named::Region(Region { start, bytes, stores: 8, file: None });
         assert!(names.add("a", region(names.next_start(), 3 << 30)));
-        let second = names.next_start();
-        assert!(names.lies_at(second), "three GiB reach over it");
-        assert!(!names.lies_at(Vpn(second.0 + 2 * GIB as u32)));
         assert_eq!(names.free_start(), Vpn(8 * GIB as u32), "behind three GiB from 5 on");
     }
 }

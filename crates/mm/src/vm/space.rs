@@ -183,6 +183,11 @@ impl<M: Machine> AddressSpace<M> {
         regions.find(vpn).map(|region| (region.clone(), generation))
     }
 
+    /// Whether anything is mapped in the `pages` pages from `start` on.
+    pub fn has_any(&self, machine: &M, start: Vpn, pages: u32) -> bool {
+        self.regions.lock_local(machine).has_any(start, start.add(pages))
+    }
+
     /// Whether what is mapped at `vpn` may be executed; not where somebody changes what is mapped.
     pub(super) fn is_code(&self, machine: &M, vpn: Vpn) -> bool {
         self.region_unless_locked(machine, vpn).is_some_and(|region| region.protection == Protection::Execute)

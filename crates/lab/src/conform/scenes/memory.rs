@@ -98,8 +98,8 @@ impl Player {
         if !process.names.add(name, Named::Region(Region { start, ..region })) {
             return Err(at.broken("too many names"));
         }
-        // One before may be so long that it lies there.
-        if pages == 0 || process.names.lies_at(start) {
+        // One before may be so long that it lies there (`MAP_FIXED_NOREPLACE`).
+        if pages == 0 || process.space.has_any(self.machine.mm.machine(), start, pages) {
             return Err(at.broken("no memory area"));
         }
         let spec = MapSpec { policy: process.policy, ..spec };

@@ -218,6 +218,15 @@ fn kcompactd_looks_unasked_as_eagerly_as_it_is_told_to() {
     assert!(eager > 10_000, "{eager}");
 }
 
+/// The second name's region lies in that of the first one, which is eight GiB long.
+#[test]
+fn a_region_has_room_where_a_long_one_was_unmapped() {
+    let marks = play("map t 8G nohuge\nunmap t to 2G\nmap h 4M\ntouch h\nmark end");
+    assert_eq!((pages(&marks, "end", "h", "present"), &marks.ended), (1024, &None));
+    let ended = play("map t 8G nohuge\nmap h 4M\nmark end").ended.unwrap_or_default();
+    assert!(ended.contains("no memory area"), "{ended}");
+}
+
 #[test]
 fn files_come_and_go() {
     let marks = play(
