@@ -83,7 +83,10 @@ fn kswapd_wakes_it_for_what_it_gives_up_having_freed_enough() {
         with_gaps(&mm, 40);
         ask(&mm);
         assert!(mm.machine().take_woken().contains(&KSWAPD));
+        let runs = || mm.views().counters().get("pageoutrun");
+        let before = runs();
         mm.reclaim().kswapd(Node(0));
+        assert_eq!(runs() - before, 1, "{with_file}: it sleeps, for single pages are free");
         let woken = mm.machine().take_woken().contains(&KCOMPACTD);
         assert_eq!(woken, with_file, "nothing else can be freed");
         mm.views().check().unwrap();
