@@ -33,8 +33,8 @@ fn rows() -> Vec<PairRow> {
     pairs_in(&folder).into_iter().flat_map(play).collect()
 }
 
-/// How often mm calls the same one the better, of how often the kernel's counts are 5 % apart. More is progress: raise it. (116 before kcompactd was played; 71 before reads left shared
-/// memory alone: shared-mix-7.2 scans 108,941 pages by generations for 82,900, where it scanned 55,577; 74 of 77 before far-node and far-tight were
+/// How often mm calls the same one the better, of how often the kernel's counts are 5 % apart. More is progress: raise it. (116 before
+/// kcompactd was played; 71 before reads left shared memory alone: shared-mix-7.2 scans 108,941 pages by generations for 82,900, where it scanned 55,577; 74 of 77 before far-node and far-tight were
 /// there, which were written to find faults; 80 of 87 before shmem-zipf; 90 of 97 before anon-64k, map-limit and swappiness-0.)
 const AGREE: (usize, usize) = (115, 121);
 

@@ -191,7 +191,9 @@ mod tests {
     fn regions_lie_a_gib_apart() {
         let mut names = Names::<Bare>::default();
         let region = |start, bytes| Named::Region(Region { start, bytes, stores: 8, file: None });
-        assert!(names.add("a", region(names.next_start(), 3 << 30)));
+        let first = names.next_start();
+        assert!(names.add("a", region(first, 3 << 30)));
+        assert_eq!(names.next_start(), first.add(GIB as u32), "whatever reaches over it");
         assert_eq!(names.free_start(), Vpn(8 * GIB as u32), "behind three GiB from 5 on");
     }
 }

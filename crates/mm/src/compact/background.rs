@@ -81,8 +81,8 @@ impl<M: Machine, G: CompactGround<M>> CompactDoor<'_, M, G> {
         self.compact_in_background(node, (order, highest), (By::Kswapd, mode));
     }
 
-    /// kswapd of `node` goes to sleep, having worked for a block of `order`: what direct compaction found to be worn out is
-    /// forgotten, and kcompactd is told.
+    /// kswapd of `node` goes to sleep: what direct compaction found to be worn out is forgotten, and kcompactd is told that a block of
+    /// `order` is wanted, in some zone up to `highest`.
     pub(crate) fn compact_while_kswapd_sleeps(self, node: Node, order: Order, highest: ZoneKind) {
         for zone in self.zones().iter().filter(|zone| zone.node() == node) {
             if self.own().of(zone.id()).flush_skip.load(Relaxed) == 1 {
